@@ -37,7 +37,7 @@ pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
 pub(crate) use memory::megabytes;
 pub use output::Sink;
-pub use program::find_program;
+pub use program::{Program, find_program, look_for_program};
 pub use supervise::Cancel;
 
 use output::Capped;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use pointsman_adapters::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::git::tree::{Tree, TreeSpec};
+use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart};
 use pointsman_adapters::git::{BranchName, Git, bare};
 use pointsman_adapters::process::Run;
 use pointsman_core::ids::Sha;
@@ -87,6 +87,7 @@ fn take_many(root: &Path) -> anyhow::Result<Vec<(&'static str, Sample)>> {
         user_email: "bench@localhost".to_owned(),
         exclude: Vec::new(),
         linked: false,
+        start: TreeStart::Work,
     };
     let tree = Tree::create(&spec)?.dir;
     let indexes = root.join("indexes");

@@ -1,7 +1,7 @@
 //! Which issues an issue waits for, as its body says, and whether they wait for each other.
 //!
 //! Two ways of saying it count: a section headed `Dependencies`, `Depends on` or `Blocked by` with
-//! `#N` in it, and the phrases `depends on #N` and `blocked by #N` anywhere. Code is never read.
+//! `#N` in it, and the phrases `depends on #N` and `blocked by #N` anywhere, also as a trailer (`Depends-on: #N`). Code is never read.
 //! Whether an issue is ready is not decided here, nor is a dependency on itself dropped: the caller
 //! knows the issue's own number.
 
@@ -134,7 +134,7 @@ static PHRASE: LazyLock<Regex> = LazyLock::new(|| {
     let gap = r"[ \t]*\r?\n?[ \t]*";
     let between = format!(r"(?:{gap}[,;&]{gap}(?:and\b{gap})?|[ \t\r]*\n?[ \t]*\band\b{gap}|[ \t]+)");
     Regex::new(&format!(
-        r"(?i)\b(?:depends[ \t]+on|blocked[ \t]+by)\b[ \t:*_]*\r?\n?[ \t*_]*([(\[]?#\d+(?:{between}#\d+)*)"
+        r"(?i)\b(?:depends(?:[ \t]+|-)on|blocked(?:[ \t]+|-)by)\b[ \t:*_]*\r?\n?[ \t*_]*([(\[]?#\d+(?:{between}#\d+)*)"
     ))
     .expect("the pattern is fixed and covered by tests")
 });
@@ -153,7 +153,8 @@ fn heading(line: &str) -> Option<&str> {
 /// Whether a section with this heading lists dependencies.
 fn is_dependency_title(title: &str) -> bool {
     let title = title.trim_end_matches('#').trim_matches(|c: char| c.is_whitespace() || ":*_".contains(c));
-    let words: Vec<&str> = title.split_whitespace().collect();
+    let words: Vec<&str> =
+        title.split(|c: char| c.is_whitespace() || c == '-').filter(|w| !w.is_empty()).collect();
     let is = |expected: &[&str]| {
         words.len() == expected.len() && words.iter().zip(expected).all(|(a, b)| a.eq_ignore_ascii_case(b))
     };

@@ -39,6 +39,7 @@ pub mod session;
 pub mod signal;
 pub mod snapshot;
 pub mod task;
+pub mod test_command;
 pub mod text;
 pub mod time;
 pub mod timetable;

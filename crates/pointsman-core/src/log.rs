@@ -18,6 +18,7 @@ use crate::queue::{EntryId, EntryStatus, StoppedBy};
 use crate::role::Role;
 use crate::run::{self, RunId};
 use crate::session::work::{TestsStatus, WorkPhase};
+use crate::signal::Signal;
 use crate::snapshot::Unreadable;
 use crate::vault::{self, ActionId};
 
@@ -167,6 +168,14 @@ pub enum Entry {
         config_path: PathBuf,
     },
     ProjectRemoved,
+    /// The daemon read a changed `pointsman.toml`, and goes by it.
+    SettingsChanged {
+        keys: Vec<String>,
+    },
+    /// A changed `pointsman.toml` is wrong. The settings from before stay in force.
+    SettingsRefused {
+        why: String,
+    },
     /// A person's decision was kept because no daemon ran. It has no effect.
     DecisionKept(Unconfirmed),
     /// A kept decision came to its end.
@@ -325,10 +334,28 @@ impl Entry {
             Self::Remembered { .. } => "remembered",
             Self::ProjectAdded { .. } => "project_added",
             Self::ProjectRemoved => "project_removed",
+            Self::SettingsChanged { .. } => "settings_changed",
+            Self::SettingsRefused { .. } => "settings_refused",
             Self::DecisionKept(_) => "decision_kept",
             Self::DecisionSettled { .. } => "decision_settled",
             Self::Unreadable(_) => "unreadable",
         }
+    }
+}
+
+/// Whether events of this kind can be in the log: events of tasks, other entries, and signals.
+pub fn is_kind(name: &str) -> bool {
+    Signal::ALL.into_iter().any(|signal| signal.name() == name)
+        || is_variant::<crate::task::Event>("event", name)
+        || is_variant::<Entry>("kind", name)
+}
+
+/// Whether a tagged enum has this variant. Its fields are missing here, and that is another mistake than its name.
+fn is_variant<T: serde::de::DeserializeOwned>(tag: &str, name: &str) -> bool {
+    let value = serde_json::json!({ tag: name });
+    match serde_json::from_value::<T>(value) {
+        Ok(_) => true,
+        Err(error) => !error.to_string().starts_with("unknown variant"),
     }
 }
 
@@ -419,6 +446,10 @@ mod tests {
             assert_eq!(entry.kind(), kind);
             assert_eq!(entry.stored(), (kind.to_owned(), data));
         }
+        for kind in ["phase_claimed", "role_resumed", "project_removed", "AGENT_CRASHED"] {
+            assert!(super::is_kind(kind), "{kind}");
+        }
+        assert!(!super::is_kind("phase_claim") && !super::is_kind(""));
         assert_eq!(Entry::read("phase_claimed", &json!({ "to": "working" })), None);
         assert_eq!(Entry::read("hand_in_over", &json!("nonsense")), None);
     }

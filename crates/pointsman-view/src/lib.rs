@@ -27,6 +27,7 @@ pub mod queue;
 pub mod rescue;
 pub mod role;
 pub mod run;
+pub mod service;
 pub mod session;
 pub mod status;
 pub mod task;

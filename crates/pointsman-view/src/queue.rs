@@ -62,6 +62,15 @@ pub struct Retested {
     pub entry: Option<EntryId>,
 }
 
+/// The answer to `sync`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    /// The main branch of the forge now.
+    pub head: Sha,
+    /// How many commits were brought.
+    pub commits: u64,
+}
+
 /// A branch that was tested on today's main without landing: `merge-queue try`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {

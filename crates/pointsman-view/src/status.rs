@@ -108,6 +108,10 @@ pub struct Project {
     pub line_stopped: Option<String>,
     pub spent_today: SpentToday,
     pub rate_limits: Vec<RateLimit>,
+    /// What people should know about its settings and its checkout, a sentence each: CI is off, commits that are not on
+    /// the forge.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// The spending of a project's sessions since midnight, UTC.

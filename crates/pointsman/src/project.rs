@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pointsman_core::config::{self, Config};
+use pointsman_core::words;
 
 /// What the configuration is called.
 pub const FILE_NAME: &str = "pointsman.toml";
@@ -25,7 +26,7 @@ impl Project {
     /// Reads the file.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let (config_path, text) = read(path)?;
-        let config = Config::parse(&text, &config_path.display().to_string())?;
+        let config = parse(&text, &config_path.display().to_string())?;
         Ok(Self { config, config_path })
     }
 
@@ -40,6 +41,22 @@ impl Project {
     pub fn checkout(&self) -> &Path {
         self.config_path.parent().unwrap_or(Path::new("/"))
     }
+}
+
+/// Reads a configuration, and checks what only this machine knows.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Config, config::Error> {
+    let config = Config::parse(text, origin)?;
+    let zones = [
+        ("schedule.timezone", Some(config.schedule.timezone.as_str())),
+        ("notify.timezone", config.notify.timezone.as_deref()),
+    ];
+    for (key, zone) in zones {
+        if let Some(zone) = zone.filter(|zone| *zone != "UTC" && jiff::tz::TimeZone::get(zone).is_err()) {
+            let why = words::config::unknown_zone(zone);
+            return Err(Config::mistake(text, origin, key, &why).hint(words::config::ZONES_HINT));
+        }
+    }
+    Ok(config)
 }
 
 /// A configuration cannot be used.

@@ -110,6 +110,7 @@ pub fn import_branch(
     git.call("fetch")
         .git_dir(&bare)
         .args(FETCH_QUIETLY)
+        .arg(FROM_SHALLOW)
         .arg("--")
         .arg(&source)
         .arg(format!("{force}{full}:{full}"))
@@ -127,6 +128,10 @@ pub(super) const FETCH_QUIETLY: [&str; 6] = [
     "--no-recurse-submodules",
     "--refmap=",
 ];
+
+/// Takes over where the history of a shallow clone ends. Only for sources that agents cannot write: whoever may say where
+/// history ends can hide it.
+pub(super) const FROM_SHALLOW: &str = "--update-shallow";
 
 pub(super) fn is_bare(dir: &Path) -> bool {
     dir.join("HEAD").is_file() && dir.join("objects").is_dir() && dir.join("refs").is_dir()

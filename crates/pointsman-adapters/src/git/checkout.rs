@@ -37,6 +37,7 @@ pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Erro
     write("config", format!("[core]\n{}{CONFIG}", format_of(sha)).as_bytes())?;
     write("HEAD", format!("{sha}\n").as_bytes())?;
     write("objects/info/alternates", &[mirror.objects().as_os_str().as_bytes(), b"\n"].concat())?;
+    mirror.lend_shallow(&git_dir)?;
     let done = mirror.git.call("reset").git_dir(&git_dir).work_tree(&dir).args(["--quiet", "--hard"]).ok();
     // Git's own answer to a missing commit is about HEAD.
     done.or_else(|error| {

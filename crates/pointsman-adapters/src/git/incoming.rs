@@ -71,6 +71,7 @@ impl<'a> Incoming<'a> {
             let from = self.mirror.dir().join(part);
             fs::copy(&from, dir.join(part)).map_err(files::error("copy", &from))?;
         }
+        self.mirror.lend_shallow(&dir)?;
         let attributes = dir.join("info/attributes");
         fs::write(&attributes, AS_IT_IS).map_err(files::error("write", &attributes))?;
         Ok(dir)

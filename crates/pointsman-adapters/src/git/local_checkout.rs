@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
+use pointsman_core::test_command::CommittedFile;
 
 use super::inspect::nul_list;
 use super::{BranchName, Call, Error, Git, files};
@@ -30,14 +31,6 @@ pub enum Found {
     Bare,
     /// No repository.
     Nothing,
-}
-
-/// A file or directory at the top of a commit's tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopLevel {
-    pub name: String,
-    /// Whether it is a program.
-    pub executable: bool,
 }
 
 impl LocalCheckout {
@@ -108,22 +101,55 @@ impl LocalCheckout {
             .then(|| String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned()))
     }
 
+    /// Removes a remote that was added.
+    pub fn remove_remote(&self, name: &str) -> Result<(), Error> {
+        self.call("remote").args(["remove", "--", name]).ok()
+    }
+
     /// Adds a remote.
     pub fn add_remote(&self, name: &str, url: &Path) -> Result<(), Error> {
         self.call("remote").args(["add", "--", name]).arg(url).ok()
     }
 
-    /// The entries at the top of a branch's tree.
-    pub fn top_level(&self, branch: &BranchName) -> Result<Vec<TopLevel>, Error> {
-        let listed = self.call("ls-tree").args(["-z", branch.full().as_str()]).bytes()?;
+    /// The files of a branch's tree. Links and submodules are left out.
+    pub fn files(&self, branch: &BranchName) -> Result<Vec<CommittedFile>, Error> {
+        let listed = self.call("ls-tree").args(["-r", "-z", branch.full().as_str()]).bytes()?;
         let entry = |line: String| {
-            let (meta, name) = line.split_once('\t')?;
-            Some(TopLevel { name: name.to_owned(), executable: meta.starts_with("100755") })
+            let (meta, path) = line.split_once('\t')?;
+            let file = CommittedFile { path: path.to_owned(), executable: meta.starts_with("100755") };
+            meta.starts_with("100").then_some(file)
         };
         Ok(nul_list(&listed).into_iter().filter_map(entry).collect())
     }
 
-    /// The text of a file at the top of a branch's tree.
+    /// Whether a branch's tree has submodules.
+    pub fn has_submodules(&self, branch: &BranchName) -> Result<bool, Error> {
+        Ok(self.commit_or_blob(&format!("{}:.gitmodules", branch.full()))?.is_some())
+    }
+
+    /// The head of a branch in a bare repository of ours; none if it has no such branch.
+    pub fn head_of(git: &Git, bare: &Path, branch: &BranchName) -> Result<Option<Sha>, Error> {
+        if !bare.is_dir() {
+            return Ok(None);
+        }
+        let bare = Self { git: git.clone(), root: bare.to_owned() };
+        bare.branch(branch)
+    }
+
+    /// The number of commits of a branch here that are not in the history of `other`; none if that commit is not known
+    /// here, or there is no such branch.
+    pub fn ahead_of(&self, branch: &BranchName, other: &Sha) -> Result<Option<usize>, Error> {
+        let range = format!("{other}..{}", branch.full());
+        let done = self.call("rev-list").args(["--count", "--end-of-options", &range]).finish()?;
+        Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok().filter(|_| done.end.success()))
+    }
+
+    /// The head of a branch of `origin` when it was last fetched.
+    pub fn origin_branch(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
+        self.commit(branch.tracking().as_str())
+    }
+
+    /// The text of a file of a branch's tree.
     pub fn file(&self, branch: &BranchName, name: &str) -> Result<String, Error> {
         self.call("cat-file").args(["blob", &format!("{}:{name}", branch.full())]).capped_text(FILE_CAP)
     }
@@ -153,9 +179,12 @@ impl LocalCheckout {
     }
 
     fn commit(&self, revision: &str) -> Result<Option<Sha>, Error> {
-        let revision = format!("{revision}^{{commit}}");
+        self.commit_or_blob(&format!("{revision}^{{commit}}"))
+    }
+
+    fn commit_or_blob(&self, revision: &str) -> Result<Option<Sha>, Error> {
         let done =
-            self.call("rev-parse").args(["--verify", "--quiet", "--end-of-options", &revision]).finish()?;
+            self.call("rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]).finish()?;
         Ok(Sha::new(String::from_utf8_lossy(&done.stdout).trim_end()).filter(|_| done.end.success()))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::ids::Sha;
 
-use super::bare::{FETCH_QUIETLY, ObjectFormat, init_bare_with, is_bare};
+use super::bare::{FETCH_QUIETLY, FROM_SHALLOW, ObjectFormat, init_bare_with, is_bare};
 use super::push::Expect;
 use super::{BranchName, Call, Error, Git, RefName, files, refs};
 use crate::process::End;
@@ -125,6 +125,21 @@ impl Mirror {
         self.dir.join("objects")
     }
 
+    /// The file that says where the history ends; only the mirror of a shallow clone has one.
+    fn shallow(&self) -> PathBuf {
+        self.dir.join("shallow")
+    }
+
+    /// Tells a repository that borrows the objects where their history ends, if it does not reach the beginning.
+    pub(super) fn lend_shallow(&self, git_dir: &Path) -> Result<(), Error> {
+        let from = self.shallow();
+        match std::fs::copy(&from, git_dir.join("shallow")) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(files::error("copy", &from)(error)),
+        }
+    }
+
     /// A call of git on this repository. What it writes is on the disk when it is done, also if the mirror was made
     /// before its configuration said so.
     pub(super) fn call(&self, operation: &'static str) -> Call {
@@ -140,7 +155,7 @@ impl Mirror {
         let fetch = || {
             self.call("fetch")
                 .args(FETCH_QUIETLY)
-                .args(["--prune", "--"])
+                .args([FROM_SHALLOW, "--prune", "--"])
                 .arg(&self.remote)
                 .arg("+refs/heads/*:refs/remotes/origin/*")
                 .account(self.git.account.as_ref())
@@ -160,7 +175,8 @@ impl Mirror {
         for _ in 0..FETCHES {
             let names: Vec<RefName> = branches.iter().map(|branch| branch.full()).collect();
             let there = self.remote_refs(names.iter())?;
-            let mut call = self.call("fetch").args(FETCH_QUIETLY).arg("--").arg(&self.remote);
+            let mut call =
+                self.call("fetch").args(FETCH_QUIETLY).args([FROM_SHALLOW, "--"]).arg(&self.remote);
             let mut asks = false;
             for ((branch, name), at) in branches.iter().zip(&names).zip(&there) {
                 if at.is_some() {

@@ -54,5 +54,6 @@ pub(super) fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), Erro
     files::create_dir_all(&info)?;
     let mut line = mirror.objects().as_os_str().as_bytes().to_vec();
     line.push(b'\n');
-    files::write_atomic(&info.join("alternates"), &line, 0o644)
+    files::write_atomic(&info.join("alternates"), &line, 0o644)?;
+    mirror.lend_shallow(git_dir)
 }

@@ -43,6 +43,16 @@ pub struct TreeSpec<'a> {
     pub exclude: Vec<String>,
     /// A linked worktree of the mirror instead of a private clone.
     pub linked: bool,
+    pub start: TreeStart,
+}
+
+/// The commit that a new tree begins at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeStart {
+    /// Where the gateway has the branch, else where the forge has it, else the base.
+    Work,
+    /// The base, whatever there was before.
+    Base,
 }
 
 /// A session's working tree.
@@ -172,14 +182,18 @@ fn git_dir_of(dir: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 fn starting_point(spec: &TreeSpec<'_>) -> Result<Start, Error> {
-    if spec.gateway.head()?.is_some() {
+    if spec.start == TreeStart::Work && spec.gateway.head()?.is_some() {
         let to = RefName::new(&format!("refs/pointsman/gateway/{}", spec.branch))
             .ok_or(Error::NotOurs { path: spec.dir.clone(), expected: "for a branch with a shorter name" })?;
         if let Some(pushed) = spec.gateway.fetch_into(spec.mirror, &to)? {
             return Ok(Start { at: pushed.clone(), pushed: Some(pushed) });
         }
     }
-    let start = spec.mirror.remote_head(&spec.branch)?.unwrap_or_else(|| spec.base.clone());
+    let at_forge = match spec.start {
+        TreeStart::Work => spec.mirror.remote_head(&spec.branch)?,
+        TreeStart::Base => None,
+    };
+    let start = at_forge.unwrap_or_else(|| spec.base.clone());
     spec.mirror.require_commit(&start)?;
     Ok(Start { at: start, pushed: None })
 }

@@ -90,6 +90,11 @@ impl Check<'_> {
                 .wrong("ci.kind", words::config::CI_COMMAND_MISSING)
                 .hint(words::config::CI_COMMAND_MISSING_HINT));
         }
+        if !ci.kind.tests_commits() && ci.command.is_some() {
+            return Err(self
+                .wrong("ci.command", words::config::CI_COMMAND_UNUSED)
+                .hint(words::config::CI_COMMAND_UNUSED_HINT));
+        }
         self.command("agent.command", Some(&agent.command))?;
         let optional = [
             ("ci.command", &ci.command),
@@ -332,6 +337,13 @@ impl Check<'_> {
             if value == 0 {
                 return self.fail(key, words::config::ZERO);
             }
+        }
+        let context = &self.config.context;
+        if context.low > context.medium {
+            return self.fail("context.low", words::config::above("medium", context.medium));
+        }
+        if context.medium > context.high {
+            return self.fail("context.medium", words::config::above("high", context.high));
         }
         if self.config.health.max_disk_percent > 100 {
             return self.fail("health.max_disk_percent", words::config::NOT_A_PERCENTAGE);

@@ -21,13 +21,14 @@ mod vault;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use check::is_model;
 
-pub use crate::words::template::template;
+pub use crate::words::template::{TemplateCi, template};
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
@@ -104,6 +105,42 @@ impl Config {
         let (config, document) = read(text, origin)?;
         let entries = entries::with_origin(&config, &document);
         Ok((config, entries))
+    }
+
+    /// The mistake in the value of a key, with the line of the file that sets it: for what only the machine knows.
+    pub fn mistake(text: &str, origin: &str, key: &str, why: &str) -> Error {
+        match Document::parse(text, origin) {
+            Ok((document, _)) => document.error_at(key, words::config::wrong_value(key, why)),
+            Err(error) => error,
+        }
+    }
+
+    /// Files that hold secrets of services.
+    pub fn secret_files(&self) -> Vec<&Path> {
+        let Self { forge, review, woodpecker, webhooks, webhook, matrix, .. } = self;
+        let files = [
+            &forge.token_file,
+            &forge.app_key_file,
+            &review.token_file,
+            &woodpecker.token_file,
+            &webhooks.secret_file,
+            &matrix.token_file,
+            &webhook.token_file,
+            &webhook.url_file,
+        ];
+        files.into_iter().filter_map(|file| file.as_deref()).collect()
+    }
+
+    /// The keys whose values differ, each once, in a stable order.
+    pub fn changed_keys(&self, other: &Self) -> Vec<String> {
+        let (before, after) = (self.entries(), other.entries());
+        let differs = |of: &[(String, String)], key: &str, value: &str| {
+            !of.iter().any(|(other, known)| other == key && known == value)
+        };
+        let gone = before.iter().filter(|(key, value)| differs(&after, key, value));
+        let new = after.iter().filter(|(key, value)| differs(&before, key, value));
+        let keys: BTreeSet<&String> = gone.chain(new).map(|(key, _)| key).collect();
+        keys.into_iter().cloned().collect()
     }
 
     /// Every key in force with its value in TOML, in a stable order.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{
-    CiKind, Config, DEFAULT_TOML, Error, ForgeKind, Origin, ReviewMode, Runtime, Span, Worktree, template,
+    CiKind, Config, DEFAULT_TOML, Error, ForgeKind, Origin, ReviewMode, Runtime, Span, TemplateCi, Worktree,
+    template,
 };
 use crate::agent::Agent;
 use crate::ids::ProjectName;
@@ -110,11 +111,35 @@ fn a_command_implies_its_kind_unless_a_word_says_otherwise() {
     assert_eq!((config.ci.kind, config.review.mode), (CiKind::Command, ReviewMode::Agent));
     assert_eq!(config.gate(), Some(&["make".to_owned()][..]));
     assert_eq!(config.unsupported(), Vec::<String>::new());
-    let off = parse(
-        "name = \"a\"\n[ci]\nkind = \"none\"\ncommand = [\"make\"]\n[review]\nmode = \"human\"\ncommand = [\"x\"]",
+    let human = parse("name = \"a\"\n[review]\nmode = \"human\"\ncommand = [\"x\"]").unwrap();
+    assert_eq!((human.review.mode, human.gate()), (ReviewMode::Human, None));
+}
+
+#[test]
+fn shares_of_the_context_rise() {
+    let wrong = |text: &str| parse(&format!("name = \"a\"\n[context]\n{text}\n")).unwrap_err().to_string();
+    assert!(wrong("low = 0.9").contains("`context.low`: it is larger than medium (0.85)"));
+    assert!(wrong("medium = 0.95").contains("`context.medium`: it is larger than high (0.92)"));
+    assert!(parse("name = \"a\"\n[context]\nlow = 0.5\nmedium = 0.5\nhigh = 0.5\n").is_ok());
+}
+
+#[test]
+fn changed_keys_are_named_once() {
+    let before = parse("name = \"a\"\n[ci]\ncommand = [\"x\"]\n[dev]\nconcurrency = 2\n").unwrap();
+    let after = parse("name = \"a\"\n[ci]\ncommand = [\"y\"]\n[timing]\nci_timeout = \"1m\"\n").unwrap();
+    // The gate is the CI's command, so it changes with it.
+    assert_eq!(
+        before.changed_keys(&after),
+        ["ci.command", "dev.concurrency", "merge.gate", "timing.ci_timeout"]
     );
-    let off = off.unwrap();
-    assert_eq!((off.ci.kind, off.review.mode, off.gate()), (CiKind::None, ReviewMode::Human, None));
+    assert!(before.changed_keys(&before).is_empty());
+}
+
+#[test]
+fn a_command_that_ci_would_never_run_is_an_error_with_its_line() {
+    let error = parse("name = \"a\"\n[ci]\nkind = \"none\"\ncommand = [\"./ci.sh\"]\n").unwrap_err();
+    let shown = error.to_string();
+    assert!(shown.contains(":4") && shown.contains("`ci.kind` is \"none\""), "{shown}");
 }
 
 #[test]
@@ -403,16 +428,19 @@ fn the_entries_are_a_file_that_says_the_same() {
 fn what_init_writes_is_read_back() {
     let name = ProjectName::new("shop").unwrap();
     let command = ["sh".to_owned(), "-c".to_owned(), "make \"all\" \\ && true".to_owned()];
-    let with_ci = template(&name, "feature/ü\"x", None, Some(&command));
+    let with_ci = template(&name, "feature/ü\"x", None, TemplateCi::Command(&command), Some(&command));
     let config = parse(&with_ci).unwrap();
     assert_eq!((config.name.as_str(), config.primary_branch.as_str()), ("shop", "feature/ü\"x"));
     assert_eq!((config.ci.kind, config.gate()), (CiKind::Command, Some(&command[..])));
-    let without = parse(&template(&name, "main", None, None)).unwrap();
+    assert_eq!(config.agent.command, command);
+    let without = template(&name, "main", None, TemplateCi::Off, None);
+    assert!(!without.contains("# command = [\"./"), "beside \"none\" a command would be a mistake");
+    let without = parse(&without).unwrap();
+    let on_forge = template(&name, "main", None, TemplateCi::Forge, None);
+    assert_eq!(parse(&on_forge).unwrap().ci.kind, CiKind::Forge);
     assert_eq!(without, Config { name: name.clone(), ..Config::default() });
     // What stands there as a comment is the default: with the hash removed nothing changes.
-    let uncommented = template(&name, "main", None, None)
-        .replace("\n# command = [\"./ci.sh\"]", "\n#")
-        .replace("\n# command = [\"./review.sh\"]", "\n#");
+    let uncommented = template(&name, "main", None, TemplateCi::Off, None);
     let uncommented: String = uncommented
         .lines()
         .map(|line| match line.strip_prefix("# ") {

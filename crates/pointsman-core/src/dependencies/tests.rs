@@ -170,6 +170,14 @@ fn is_cycle(graph: &BTreeMap<u64, BTreeSet<u64>>, cycle: &[u64]) -> bool {
     distinct && cycle.iter().zip(next).all(|(a, b)| graph.get(a).is_some_and(|to| to.contains(b)))
 }
 
+#[test]
+fn a_trailer_names_dependencies_too() {
+    let numbers = |body: &str| parse(body).into_iter().collect::<Vec<u64>>();
+    assert_eq!(numbers("Depends-on: #1\nBlocked-By: #2, #3\n"), [1, 2, 3]);
+    assert_eq!(numbers("## Depends-On\n\n- #4\n"), [4]);
+    assert!(numbers("depends-upon #5, independs-on #6").is_empty());
+}
+
 proptest! {
     #[test]
     fn a_cycle_is_found_exactly_where_there_is_one(g in graphs()) {

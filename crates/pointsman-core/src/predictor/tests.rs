@@ -85,7 +85,7 @@ fn weeks_are_compared() {
         (week(checks(10, 1), checks(10, 1)), vec![]),
         (week(checks(9, 9), checks(10, 1)), vec![]),
         (week(checks(20, 6), checks(20, 5)), vec![]),
-        (week(checks(20, 6), checks(20, 4)), vec!["CI becomes redder: 30 of 100 runs"]),
+        (week(checks(20, 6), checks(20, 4)), vec!["CI becomes redder: 30 % of the runs"]),
         (
             week(Counts { infra: 3, ..Counts::default() }, Counts { infra: 1, ..Counts::default() }),
             vec!["The machinery of CI fails again and again"],

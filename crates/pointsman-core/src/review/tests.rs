@@ -473,3 +473,9 @@ fn a_posted_review_calls_nobody() {
     let followup = FollowUp { title: "Old".to_owned(), body: "@ann broke it".to_owned() };
     assert!(crate::words::review::follow_up(&followup, 4).starts_with("@\u{200b}ann"));
 }
+
+#[test]
+fn the_gist_of_a_review_has_no_hidden_mark() {
+    let body = "Please split it.\n\n<!-- reviewed: 0000 -->\n";
+    assert_eq!(crate::words::review::gist(body), "Please split it.");
+}

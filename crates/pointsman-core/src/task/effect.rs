@@ -117,6 +117,8 @@ pub enum Opening {
     Recovery,
     /// An earlier session handed over because its context was full.
     Continuation,
+    /// A person wants a new beginning: the issue is new to the agent, and so is its tree, from today's main branch.
+    Anew,
 }
 
 /// How a session ended.

@@ -208,6 +208,10 @@ pub enum Order {
     Resume,
     /// Give up, session ended, work kept.
     Stop,
+    /// A new session goes on in the same tree.
+    Restart,
+    /// A new session begins anew, in a new tree from today's main branch. The old tree is captured.
+    RestartFresh,
 }
 
 /// What the forge says of a pull request.

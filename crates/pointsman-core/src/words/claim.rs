@@ -1,6 +1,7 @@
 //! What the claim life cycle says to a person's own Claude Code session, and through it to the person.
 
 use crate::claim::on_hook::Missing;
+use crate::config::Config;
 use crate::forge::{BoardItem, BoardStatus, Check, CheckState};
 use crate::ids::Number;
 use crate::text;
@@ -33,10 +34,11 @@ pub fn not_done(what: &str, why: &str) -> String {
     format!("{what}: {}", text::clean_line(why, 600))
 }
 
-/// The text of the pull request: which issue it is for, and boxes for people to tick.
-pub fn pull_request_body(issue: Number, checklist: &[String]) -> String {
+/// The text of the pull request: which issue it is for, a warning if nothing tests it, and boxes for people to tick.
+pub fn pull_request_body(issue: Number, config: &Config) -> String {
     let mut body = format!("For issue #{issue}.\n");
-    body.push_str(&super::comment::checklist(checklist));
+    body.push_str(&super::comment::untested(config));
+    body.push_str(&super::comment::checklist(&config.pr.checklist));
     body
 }
 

@@ -1,5 +1,6 @@
 //! Comments on the issue.
 
+use crate::config::Config;
 use crate::ids::Sha;
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
@@ -87,14 +88,23 @@ pub fn landed(sha: &Sha) -> String {
     )
 }
 
-/// The text of a pull request: what the agent says, and boxes for people to tick.
-pub fn pull_request(task: &Task, summary: Option<&str>, checklist: &[String]) -> String {
+/// The text of a pull request: a warning if nothing tests it, what the agent says, and boxes for people to tick.
+pub fn pull_request(task: &Task, summary: Option<&str>, config: &Config) -> String {
     let mut body = format!("For issue #{}.\n", task.key.issue);
+    body.push_str(&untested(config));
     if let Some(summary) = summary {
         body.push_str(&format!("\n{}\n", text::call_nobody(&text::clean_block(summary, 60_000))));
     }
-    body.push_str(&self::checklist(checklist));
+    body.push_str(&self::checklist(&config.pr.checklist));
     body
+}
+
+/// The warning that nothing tests a pull request; empty where CI does.
+pub(super) fn untested(config: &Config) -> String {
+    match config.ci.kind.tests_commits() {
+        true => String::new(),
+        false => format!("\n**{}**\n", super::ci::off(config)),
+    }
 }
 
 /// Boxes for people to tick; none is ticked for them.

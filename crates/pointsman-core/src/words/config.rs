@@ -46,6 +46,9 @@ pub const DURATION_UNITS_OUT_OF_ORDER: &str =
 // Programs.
 pub const CI_COMMAND_MISSING: &str = "it needs the key `ci.command`, the program to run and its arguments";
 pub const CI_COMMAND_MISSING_HINT: &str = "add command = [\"./ci.sh\"], or set kind = \"none\"";
+pub const CI_COMMAND_UNUSED: &str = "it would never run, because `ci.kind` is \"none\"";
+pub const CI_COMMAND_UNUSED_HINT: &str =
+    "to run it, set kind = \"command\"; to have no CI, remove the command";
 pub const COMMAND_EMPTY: &str = "it is empty; write a program and its arguments, such as [\"./ci.sh\"]";
 pub const PROGRAM_EMPTY: &str = "the program's name is empty";
 pub const COMMAND_WITH_NUL: &str = "it contains a NUL character";
@@ -220,6 +223,24 @@ pub fn backoff_too_long(longest: impl Display) -> String {
 /// A longest back-off below the first.
 pub fn backoff_too_short(first: impl Display) -> String {
     format!("it is shorter than restart_backoff ({first})")
+}
+
+/// A share above the one that must be larger.
+pub fn above(larger: &str, value: impl Display) -> String {
+    format!("it is larger than {larger} ({value}), which comes after it")
+}
+
+/// A time zone that this machine does not know.
+pub fn unknown_zone(zone: &str) -> String {
+    format!("this machine knows no time zone `{}`", clean_line(zone, 60))
+}
+
+/// The way to a list of all time zones.
+pub const ZONES_HINT: &str = "such as Europe/Berlin; `timedatectl list-timezones` lists them";
+
+/// A program that is not on this machine.
+pub fn no_such_program(program: &str) -> String {
+    format!("there is no program `{}` on this machine", clean_line(program, 100))
 }
 
 /// A number out of its range.

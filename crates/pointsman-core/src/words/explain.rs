@@ -185,7 +185,8 @@ fn checks(task: &Task, config: &Config) -> String {
         Some(_) | None => "",
     };
     match &task.ci {
-        Ci::None if !config.ci.kind.tests_commits() => "there is no CI".to_owned(),
+        // An older version wrote down that CI passed where there was none.
+        Ci::None | Ci::Passed { .. } if !config.ci.kind.tests_commits() => super::ci::off(config),
         Ci::None => "CI was not asked yet".to_owned(),
         Ci::Pending { sha, run } => format!("CI runs on {}{}, try {run}", sha.short(), on_head(sha)),
         Ci::Passed { sha } => format!("CI passed on {}{}", sha.short(), on_head(sha)),
@@ -233,7 +234,8 @@ fn used_up(task: &Task, config: &Config) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(_, used, _)| *used > 0)
-    .map(|(what, used, limit)| format!("{used} of {limit} {what} used"))
+    // The one too many is what ended it; it was never handed to the agent.
+    .map(|(what, used, limit)| format!("{} of {limit} {what} used", used.min(limit)))
     .collect()
 }
 
@@ -312,7 +314,7 @@ mod tests {
         assert!(text.starts_with("waiting_dependencies for 1m\n"), "{text}");
         assert!(text.contains("depends on #1, #2, still open"), "{text}");
         assert!(text.contains("no session was ever started"), "{text}");
-        assert!(text.contains("there is no CI"), "{text}");
+        assert!(text.contains("CI is off: nothing tests a change"), "{text}");
         let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", Surroundings::default());
         assert!(off.contains("nothing begins by itself: roles.dev.enabled is false"), "{off}");
     }

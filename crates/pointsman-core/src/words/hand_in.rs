@@ -1,5 +1,6 @@
 //! What is said about files that a role hands in: in its commit and its pull request, in the journal, and to people.
 
+use crate::config::Config;
 use crate::hand_in::{HandInFiles, Need, Outcome, Refusal, Why};
 use crate::ids::{Number, ProjectName};
 use crate::role::Role;
@@ -16,13 +17,14 @@ pub fn message(role: Role, run: RunId, files: &[String]) -> String {
 }
 
 /// Title and text of the pull request.
-pub fn pull_request(role: Role, taken: &HandInFiles) -> (String, String) {
+pub fn pull_request(role: Role, taken: &HandInFiles, config: &Config) -> (String, String) {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
     let body = format!(
         "Run {} of the {role} changed these files:\n\n{list}\nRules picked them: nothing else that the session \
          changed is here. It lands through the merge queue with what any other pull request needs. Whoever closes it \
-         says that it is not wanted.\n",
-        taken.run
+         says that it is not wanted.\n{}",
+        taken.run,
+        super::comment::untested(config)
     );
     (format!("{role}: {}", title(&taken.files)), body)
 }

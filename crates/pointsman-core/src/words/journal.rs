@@ -87,6 +87,8 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::Remembered { .. }
         | Logged::ProjectAdded { .. }
         | Logged::ProjectRemoved
+        | Logged::SettingsChanged { .. }
+        | Logged::SettingsRefused { .. }
         | Logged::DecisionKept(_)
         | Logged::DecisionSettled { .. }
         | Logged::Unreadable(_) => return None,

@@ -21,7 +21,7 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
             "pointsman health",
         ),
         Prediction::CiRedder { percent, was, runs } => (
-            format!("CI becomes redder: {percent} of 100 runs"),
+            format!("CI becomes redder: {percent} % of the runs"),
             format!(
                 "{percent} % of {runs} runs were red in the last seven days, {was} % in the seven before"
             ),

@@ -19,6 +19,8 @@ pub struct Briefing {
     pub primary_branch: String,
     /// Where summary or refusal go.
     pub summary_file: String,
+    /// Whether commits are tested; otherwise no message about CI comes.
+    pub has_ci: bool,
     /// For a replacement: what an earlier session left.
     pub recovery: Option<Recovery>,
 }
@@ -132,7 +134,14 @@ pub fn again(
 }
 
 fn protocol(out: &mut String, task: &Task, briefing: &Briefing) {
-    let Briefing { phase_file, summary_file, primary_branch, .. } = briefing;
+    let Briefing { phase_file, summary_file, primary_branch, has_ci, .. } = briefing;
+    let tested = match has_ci {
+        true => "After the message \"CI passed\": `echo PHASE:awaiting_review > \"$PHASE_FILE\"`",
+        false => {
+            "This project has no CI, so no message about CI comes. Test your work yourself before you push, then wait \
+             for the review."
+        }
+    };
     out.push_str(&format!(
         "## How to signal\n\n\
          Write exactly one line to the phase file as the last action of each phase (with `>`, not `>>`). \
@@ -140,7 +149,7 @@ fn protocol(out: &mut String, task: &Task, briefing: &Briefing) {
          1. Commit, `git push origin HEAD` (branch `{branch}`), then `echo PHASE:awaiting_ci > \
          \"$PHASE_FILE\"`. Before that, put a short summary for the pull request into \
          `$POINTSMAN_SUMMARY_FILE`: `{summary_file}`\n\
-         2. After the message \"CI passed\": `echo PHASE:awaiting_review > \"$PHASE_FILE\"`\n\
+         2. {tested}\n\
          3. After \"CI failed\" or \"Changes requested\": fix, push, and write the phase again.\n\
          4. After \"Merged\": `echo PHASE:done > \"$PHASE_FILE\"`\n\
          5. When only a person can decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \

@@ -262,6 +262,8 @@ pub fn posted(answer: &Answer, outcome: &Outcome, known: &Facts, filed: &[Number
 
 /// The essence of a review, for a line: without the facts before its verdict, unless they decide.
 pub fn gist(body: &str) -> &str {
+    // Our hidden mark, and whatever else is not for readers, is at the end.
+    let body = body.split_once("<!--").map_or(body, |(shown, _)| shown).trim_end();
     match body.strip_prefix("**Facts**").and_then(|rest| rest.split_once("\n## ")) {
         Some((_, verdict)) => verdict.split_once("\n\n").map_or(verdict, |(_, reason)| reason),
         None => body,

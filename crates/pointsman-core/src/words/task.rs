@@ -53,6 +53,7 @@ pub fn waiting_for(task: &Task) -> Option<String> {
 
 /// Why an order to a task was not taken.
 pub mod refused {
+    use crate::ids::Number;
     use crate::task::State;
 
     pub const PAUSED_ALREADY: &str = "it is paused already";
@@ -75,8 +76,22 @@ pub mod refused {
         format!("a {state} task cannot be paused")
     }
 
-    pub fn not_paused(state: State) -> String {
-        format!("a {state} task is not paused")
+    pub fn not_paused(state: State, issue: Number) -> String {
+        match state {
+            State::Blocked | State::Refused => {
+                format!("it is {state}, not paused. To try again, run `pointsman task start {issue}`")
+            }
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Paused
+            | State::Merged
+            | State::Closed => format!("a {state} task is not paused"),
+        }
     }
 
     pub fn cannot_be_stopped(state: State) -> String {
@@ -124,4 +139,16 @@ pub fn not_in_queue(head: &Sha) -> String {
 /// A review of a commit that is not the head.
 pub fn not_the_head(sha: &Sha) -> String {
     format!("the review is of {}, which is not the head", sha.short())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused::not_paused;
+    use crate::task::State;
+
+    #[test]
+    fn whoever_resumes_a_blocked_task_learns_how_to_start_it() {
+        assert!(not_paused(State::Blocked, 3).contains("`pointsman task start 3`"));
+        assert!(!not_paused(State::Working, 3).contains("task start"));
+    }
 }

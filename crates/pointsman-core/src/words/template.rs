@@ -4,12 +4,23 @@ use crate::config::ForgeKind;
 use crate::ids::ProjectName;
 use crate::origin::Origin;
 
-/// A commented `pointsman.toml` for a project; without a CI command green means nothing to wait for.
+/// The CI that the file sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateCi<'c> {
+    Off,
+    /// A command of ours.
+    Command(&'c [String]),
+    /// The forge tests every push by itself.
+    Forge,
+}
+
+/// A commented `pointsman.toml` for a project.
 pub fn template(
     name: &ProjectName,
     primary_branch: &str,
     forge: Option<(ForgeKind, &Origin)>,
-    ci_command: Option<&[String]>,
+    ci: TemplateCi<'_>,
+    agent: Option<&[String]>,
 ) -> String {
     let quoted = |text: &str| toml::Value::from(text).to_string();
     let forge = match forge {
@@ -21,21 +32,27 @@ pub fn template(
         ),
         None => "kind = \"local\"                      # issues and pull requests on this machine".to_owned(),
     };
-    let ci = match ci_command {
-        Some(command) => {
+    let ci = match ci {
+        TemplateCi::Command(command) => {
             let command = toml::Value::from(command.to_vec());
             format!(
-                "kind = \"command\"                    # none | command\n\
+                "kind = \"command\"                    # none | command | forge | woodpecker\n\
                  command = {command}    # run in a clean checkout of the exact commit"
             )
         }
-        None => "kind = \"none\"                       # none | command\n\
-                 # command = [\"./ci.sh\"]             # run in a clean checkout of the exact commit"
+        TemplateCi::Forge => "kind = \"forge\"                      # the forge tests every push; we wait for it".to_owned(),
+        // No command stands here as a comment: beside "none" it would be a mistake.
+        TemplateCi::Off => "kind = \"none\"                       # nothing is tested; write kind = \"command\" and a command".to_owned(),
+    };
+    let agent = match agent {
+        Some(command) => format!("command = {}", toml::Value::from(command.to_vec())),
+        None => "# command = [\"claude\", \"--dangerously-skip-permissions\"]    # any program that works in a terminal"
             .to_owned(),
     };
     format!(
-        r#"# How Pointsman works on this repository. Every key and its default: pointsman config show --origin
-# Secrets never stand here; services name the variable that holds theirs (token_env).
+        r#"# The settings of Pointsman for this repository. `pointsman config show --origin` lists every key with its default.
+# A running daemon reads this file again when you change it. Never write a secret here: name the variable that holds it
+# with token_env.
 
 name = {name}
 primary_branch = {primary_branch}
@@ -47,12 +64,11 @@ primary_branch = {primary_branch}
 {ci}
 
 [agent]
-# command = ["claude", "--dangerously-skip-permissions"]    # any program that works in a terminal
+{agent}
 # pass_env = []                     # further variables to hand to it, by name
 
 [review]
-mode = "human"                      # human | none, or mode = "agent" with a command that decides
-# command = ["./review.sh"]
+mode = "human"                      # human | agent | none
 
 [dev]
 # concurrency = 1                   # tasks at the same time

@@ -112,7 +112,11 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         line_stopped: None,
         spent_today: Spent::default().into(),
         rate_limits: vec![status::RateLimit { name: text("five_hour"), used_percent: 12.5, resets_at: at() }],
+        warnings: vec![text("CI is off")],
     };
+    let unit = PathBuf::from("pointsman.service");
+    let service = service::Service { unit, installed: true, enabled: true, active: true, lingers: false };
+    all.insert("service status", shown([service]));
     let daemon = status::Daemon {
         pid: 7,
         version: text("0.1.0"),
@@ -267,7 +271,8 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("task explain", shown([explained]));
     let ordered = Ordered { issue: 3, state: State::Paused };
-    for command in ["task start", "task pause", "task stop", "task answer", "session stop N"] {
+    for command in ["task start", "task restart", "task pause", "task stop", "task answer", "session stop N"]
+    {
         all.insert(command, shown([ordered.clone()]));
     }
     let card = board::Card {
@@ -506,6 +511,7 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("merge-queue show", shown([Shown { entry, tested_at: Some(at()), verdict, log }]));
     let retested = |entry| Retested { forgotten: 2, entry };
     all.insert("merge-queue retest", shown([retested(None), retested(Some(EntryId(5)))]));
+    all.insert("sync", shown([Synced { head: sha(), commits: 2 }]));
     let tried = Tried {
         branch: text("fix-login"),
         head_sha: sha(),

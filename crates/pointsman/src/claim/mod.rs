@@ -125,7 +125,7 @@ impl ClaimContext<'_> {
         let pr = match &found {
             Some(pr) => pr.number,
             None => {
-                let body = words::claim::pull_request_body(number, &self.config.pr.checklist);
+                let body = words::claim::pull_request_body(number, self.config);
                 self.forge.ensure_pull_request(branch, base, &clean_line(summary, 200), &body)?
             }
         };

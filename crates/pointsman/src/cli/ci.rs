@@ -36,6 +36,7 @@ pub(crate) enum Command {
     /// Show the steps of a pipeline, the newest one by default
     Status {
         /// The pipeline
+        #[arg(value_parser = super::number)]
         number: Option<u64>,
     },
     /// Print what CI printed
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci logs 3 --run 1")]
     Logs {
         /// The issue or the pull request; with Woodpecker, the pipeline
+        #[arg(value_parser = super::number)]
         number: Option<u64>,
         /// Of this run instead of the newest
         #[arg(long, value_name = "K", conflicts_with = "step")]
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     /// Print the failed steps of a pipeline with their logs and whose fault they are; by default of the newest red one
     Failures {
         /// The pipeline
+        #[arg(value_parser = super::number)]
         number: Option<u64>,
     },
 }

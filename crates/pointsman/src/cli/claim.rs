@@ -24,6 +24,7 @@ const SUMMARY_CHARS: usize = 200;
 #[command(after_help = "Example:\n  pointsman claim 42")]
 pub(crate) struct Claiming {
     /// The issue
+    #[arg(value_parser = super::number)]
     issue: Number,
     /// The branch for the work; without it the present one, or on the primary branch one named after the issue
     #[arg(long, value_name = "BRANCH")]

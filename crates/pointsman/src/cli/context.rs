@@ -1,5 +1,6 @@
 //! What every command starts from: where things lie, how to print, and which project is meant.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,11 +14,13 @@ use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
 use pointsman_view::project::Named;
+use pointsman_view::status::Daemon;
 use serde::de::DeserializeOwned;
 
 use super::daemon_client::{self, AnsweredBy};
 use super::failure::{Code, Failure};
 use super::out::Out;
+use crate::control::client;
 use crate::control::protocol::Request;
 use crate::paths::Paths;
 use crate::project::{self, Project};
@@ -250,6 +253,28 @@ impl Context {
     /// The project's webhook, likewise.
     pub(crate) fn webhook(&self, config: &Config) -> anyhow::Result<Webhook> {
         remote::webhook(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The daemon that runs, if one does.
+    pub(crate) fn running_daemon(&self) -> Result<Option<Daemon>, Failure> {
+        match client::ask(&self.paths.control_socket(), &Request::Status) {
+            Ok(reply) => daemon_client::view(reply).map(Some),
+            Err(client::Error::NotRunning) => Ok(None),
+            Err(error @ client::Error::Broken(_)) => {
+                Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
+            }
+        }
+    }
+
+    /// The directory of the user's settings.
+    pub(crate) fn config_home() -> Option<PathBuf> {
+        let set = |name| ENVIRONMENT(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))
+    }
+
+    /// The directories in which programs are found.
+    pub(crate) fn search_path() -> Option<OsString> {
+        ENVIRONMENT("PATH")
     }
 
     /// Under which name we write, for what is shown before anybody is asked. What is written down is the name that the

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pointsman_store::{DaemonLock, lock};
+use pointsman_store::{DaemonLock, SessionScope, lock};
 
 use super::context::Context;
 use super::failure::Failure;
@@ -14,26 +14,40 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Stop the daemon; sessions go on, and the next daemon finds them
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pointsman down\n  pointsman session stop --all && pointsman down")]
 pub(crate) struct Arguments {}
 
 impl Arguments {
-    #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("stopping the daemon")?;
-        context.ask_daemon::<()>(&Request::Down)?;
-        let deadline = Instant::now() + PATIENCE;
-        // It has stopped when it has let go of the lock, not when its socket is gone.
-        loop {
-            match DaemonLock::acquire(&context.paths.lock()) {
-                Ok(_) => break,
-                Err(lock::Error::Held { .. }) if Instant::now() < deadline => std::thread::sleep(LOOK),
-                Err(lock::Error::Held { .. }) => {
-                    return Err(Failure::failed("the daemon has not stopped yet").hint("pointsman status"));
-                }
-                Err(error @ lock::Error::File { .. }) => return Err((&error).into()),
-            }
-        }
-        context.out.say("The daemon has stopped. Sessions go on; pointsman up takes them over.");
+        stop(context)?;
+        let sessions = match context.store()? {
+            Some(store) => store.sessions(None, SessionScope::Live)?.len(),
+            None => 0,
+        };
+        context.out.say(match sessions {
+            0 => "The daemon has stopped. No session is running.".to_owned(),
+            1 => "The daemon has stopped. 1 session goes on; `pointsman up` takes it over.".to_owned(),
+            n => format!("The daemon has stopped. {n} sessions go on; `pointsman up` takes them over."),
+        });
         Ok(())
+    }
+}
+
+/// Has the daemon stop, and returns when it has.
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
+pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
+    context.ask_daemon::<()>(&Request::Down)?;
+    let deadline = Instant::now() + PATIENCE;
+    // It has stopped when it has let go of the lock, not when its socket is gone.
+    loop {
+        match DaemonLock::acquire(&context.paths.lock()) {
+            Ok(_) => return Ok(()),
+            Err(lock::Error::Held { .. }) if Instant::now() < deadline => std::thread::sleep(LOOK),
+            Err(lock::Error::Held { .. }) => {
+                return Err(Failure::failed("the daemon has not stopped yet").hint("pointsman status"));
+            }
+            Err(error @ lock::Error::File { .. }) => return Err((&error).into()),
+        }
     }
 }

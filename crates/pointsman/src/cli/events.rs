@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::Number;
+use pointsman_core::log;
 use pointsman_core::position::Cursor;
 use pointsman_core::text::clean_line;
 use pointsman_store::{self as store, EventFilter, EventRow, Store};
@@ -51,7 +52,7 @@ pub(crate) struct Which {
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
     bookmark: Option<PathBuf>,
     /// Only those about this issue
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::number)]
     issue: Option<Number>,
     /// Only those of this kind; may be repeated
     #[arg(long, value_name = "KIND")]
@@ -81,6 +82,10 @@ pub(crate) type Read = fn(&Store, &EventFilter) -> store::Result<Vec<EventRow>>;
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(unknown) = self.which.kind.iter().find(|kind| !log::is_kind(kind)) {
+            return Err(Failure::new(Code::Usage, format!("there is no kind of event called `{unknown}`"))
+                .hint("`pointsman events --json | jq -r .kind | sort -u` lists those that have happened"));
+        }
         self.which.print(context, Store::events)
     }
 }
@@ -177,7 +182,7 @@ fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     let line = format!(
         "{quiet}{:>6}  {}{quiet:#}  {about:<16} {:<24} {}",
         event.seq,
-        time::rfc3339(event.at),
+        time::local(event.at),
         event.kind,
         summary(event, &[])
     );

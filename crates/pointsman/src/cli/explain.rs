@@ -50,7 +50,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         out.line(format!("  - {fact}"))?;
     }
     if let Some(waiting) = waiting_for(&task) {
-        let until = task.deadline.map(|at| format!(", until {}", time::rfc3339(at))).unwrap_or_default();
+        let until = task.deadline.map(|at| format!(", until {}", time::local(at))).unwrap_or_default();
         out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
     }
     out.line(format!("\n{strong}history{strong:#}"))?;
@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         };
         let told = events::summary(event, &["from", "to"]);
         out.line(
-            format!("  {quiet}{}{quiet:#}  {change:<34} {} {told}", time::rfc3339(event.at), event.kind)
+            format!("  {quiet}{}{quiet:#}  {change:<34} {} {told}", time::local(event.at), event.kind)
                 .trim_end(),
         )?;
     }

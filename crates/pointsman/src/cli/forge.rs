@@ -4,7 +4,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use pointsman_core::config::ForgeKind;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
+use pointsman_core::text::clean_line;
+use pointsman_core::words;
 use pointsman_view::forge::{self as view, BoardItem, Commented, Cost, Merging, PullRequest, Url};
 use serde::de::DeserializeOwned;
 
@@ -50,6 +53,7 @@ pub(crate) enum Board {
     /// Set the Status or the Agent of an issue
     Set {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
         /// Backlog, Ready, In Progress, In Review or Done
         #[arg(long, value_parser = board_status, required_unless_present = "agent")]
@@ -138,11 +142,13 @@ pub(crate) enum Issue {
     /// Show an issue with its comments
     Show {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Comment on an issue or a pull request
     Comment {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
         #[command(flatten)]
         body: Body,
@@ -150,6 +156,7 @@ pub(crate) enum Issue {
     /// Set and remove labels
     Label {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
         /// To set, as --add
         #[arg(value_name = "LABEL", required_unless_present_any = ["add", "remove"])]
@@ -164,11 +171,13 @@ pub(crate) enum Issue {
     /// Close an issue
     Close {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Open a closed issue again
     Reopen {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
 }
@@ -196,11 +205,13 @@ pub(crate) enum Pr {
     /// Show a pull request with its reviews
     Show {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Review the present head of a pull request; any later push voids it
     Review {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
         #[command(flatten)]
         verdict: Verdict,
@@ -210,6 +221,7 @@ pub(crate) enum Pr {
     /// Print what a pull request changes, as a unified diff; what landed, once it is merged
     Diff {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
         /// Only the files, and how much of each changed
         #[arg(long)]
@@ -218,16 +230,19 @@ pub(crate) enum Pr {
     /// List the checks of a pull request's head, with how long they took
     Checks {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Close a pull request without a merge
     Close {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Put a pull request into the merge queue
     Merge {
         /// Its number
+        #[arg(value_parser = super::number)]
         number: Number,
     },
 }
@@ -346,6 +361,11 @@ impl Status {
     }
 }
 
+/// Whether a label means something to us.
+fn is_known(label: &str) -> bool {
+    labels::ALL.iter().any(|(known, ..)| *known == label)
+}
+
 impl Issue {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let author = context.author();
@@ -353,6 +373,13 @@ impl Issue {
             Self::Create { title, body, label } => {
                 let command = ForgeCommand::CreateIssue { title, body: body.read()?, labels: label, author };
                 let issue: view::Issue = ask(context, command)?;
+                for label in issue.labels.iter().filter(|label| !is_known(label)) {
+                    context.out.say(format!(
+                        "note: Pointsman does nothing about the label `{}`. It acts on: {}",
+                        clean_line(label, 40),
+                        labels::ALL.map(|(name, ..)| name).join(", ")
+                    ));
+                }
                 forge_text::changed(context, "issue", "is written", issue.number, &issue)
             }
             Self::List { state } => {
@@ -415,6 +442,10 @@ impl Pr {
                 }
                 let review = ForgeCommand::Review { number, verdict, body, author: context.author() };
                 let changed: PullRequest = ask(context, review)?;
+                let config = context.project()?.config;
+                if !config.ci.kind.tests_commits() {
+                    context.out.say(words::ci::off(&config));
+                }
                 forge_text::changed(context, "review of pull request", "is written", number, &changed)
             }
             Self::Diff { number, stat } => evidence::diff(context, number, stat),

@@ -1,4 +1,5 @@
 use std::io::{BufRead, IsTerminal};
+use std::path::Path;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -7,23 +8,27 @@ use pointsman_adapters::retry::Retry;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::labels;
 use pointsman_view::project::Made;
+use pointsman_view::queue::Synced;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
-use super::style;
+use super::{checkout, style};
+use crate::control::protocol::{QueueCommand, Request};
 use crate::init::{self, InitOptions, Obstacle, WantedForge};
 use crate::project::Project;
 
 /// Set up Pointsman for the git repository here
 ///
-/// Looks at everything first and writes nothing if something is wrong. Then it writes pointsman.toml, makes the embedded
-/// forge from what is committed, and adds it to the checkout as the remote `pointsman`.
+/// Looks at everything first and writes nothing if something is wrong. It detects how the repository is tested and shows
+/// the command. Then it writes pointsman.toml, makes the embedded forge from what is committed on the main branch, and adds it
+/// to the checkout as the remote `pointsman`. Nothing is pushed to any other remote.
 ///
-/// With --forge the issues and pull requests are those of the server that the remote `origin` names. What the token may do there
-/// is checked first, one by one; --labels makes the labels that Pointsman uses.
+/// If the remote `origin` is on GitHub, Codeberg, Forgejo or Gitea, it offers to use the issues and pull requests there;
+/// --forge says yes, and --forge local says no. What the token may do there is checked first, right by right; --labels makes
+/// the labels that Pointsman uses.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --ci \"make test -j2\"\n  GITHUB_TOKEN=… pointsman init --forge --labels"
+    after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --agent ./agent.sh\n  pointsman init --ci \"make test -j2\"\n  pointsman init --forge local\n  GITHUB_TOKEN=… pointsman init --forge --labels"
 )]
 pub(crate) struct Arguments {
     /// The project's name; without it, the directory's
@@ -32,8 +37,8 @@ pub(crate) struct Arguments {
     /// The branch that work lands on; without it, the one that is found
     #[arg(long)]
     branch: Option<String>,
-    /// Use the issues and pull requests of the remote `origin`: the kind is known by its name, or given
-    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = hosted())]
+    /// Use the issues and pull requests of the remote `origin`; KIND if its name does not tell. `local`: keep them here
+    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = forges())]
     forge: Option<Option<ForgeKind>>,
     /// Make the labels that Pointsman uses on that server
     #[arg(long, requires = "forge")]
@@ -44,12 +49,16 @@ pub(crate) struct Arguments {
     /// The command that tests a commit; in quotes if it has options of its own
     #[arg(long, value_name = "CMD", num_args = 1..)]
     ci: Option<Vec<String>>,
+    /// The agent's command; in quotes if it has options of its own. Without it, Claude Code
+    #[arg(long, value_name = "CMD", num_args = 1..)]
+    agent: Option<Vec<String>>,
 }
 
-/// Reads the kind of a forge on a server.
-fn hosted() -> impl TypedValueParser<Value = ForgeKind> {
-    let words = PossibleValuesParser::new(ForgeKind::hosted().map(ForgeKind::as_str));
-    words.try_map(|word| ForgeKind::hosted().find(|kind| kind.as_str() == word).ok_or("no kind of forge"))
+/// Reads the kind of a forge that has issues.
+fn forges() -> impl TypedValueParser<Value = ForgeKind> {
+    let kinds = || ForgeKind::ALL.into_iter().filter(|kind| kind.capabilities().issues);
+    let words = PossibleValuesParser::new(kinds().map(ForgeKind::as_str));
+    words.try_map(move |word| kinds().find(|kind| kind.as_str() == word).ok_or("no kind of forge"))
 }
 
 impl Arguments {
@@ -61,14 +70,36 @@ impl Arguments {
             name: self.name.or_else(|| context.wanted.as_ref().map(ToString::to_string)),
             branch: self.branch,
             ci: self.ci.map(command),
+            agent: self.agent.map(command),
+            search_path: Context::search_path(),
             forge: match self.forge {
-                None => WantedForge::Here,
+                None => WantedForge::Unsaid,
                 Some(None) => WantedForge::Origin,
+                Some(Some(kind)) if kind.is_embedded() => WantedForge::Here,
                 Some(Some(kind)) => WantedForge::OriginAs(kind),
             },
         };
-        let plan = init::plan(&context.paths, &std::env::current_dir()?, wishes, &registered)?;
+        let dir = std::env::current_dir()?;
+        let mut plan = init::plan(&context.paths, &dir, wishes.clone(), &registered)?;
+        if let Some((kind, origin)) = plan.offer.clone() {
+            // Asked before anything is written: afterwards there would be two sets of issues.
+            let here = format!(
+                "Issues and pull requests will be kept on this machine. {} is on {}: to use its issues and pull requests \
+                 instead, run `rm pointsman.toml && pointsman init --forge {kind}`.",
+                origin.repo, origin.url
+            );
+            let question =
+                format!("Use the issues and pull requests of {} on {}? [y/N]", origin.repo, origin.url);
+            if !self.yes && answered(context, &question)? == Some(true) {
+                let wishes = InitOptions { forge: WantedForge::OriginAs(kind), ..wishes };
+                plan = init::plan(&context.paths, &dir, wishes, &registered)?;
+            } else {
+                plan.notes.push(here);
+            }
+        }
+        let plan = plan;
         let (out, strong) = (context.out, style::STRONG);
+        show_tests(context, &plan);
         for note in &plan.notes {
             out.say(format!("note: {note}"));
         }
@@ -77,16 +108,19 @@ impl Arguments {
             check_rights(context, &**forge, &plan.config.primary_branch)?;
         }
         if !self.yes && !confirmed(context, &plan)? {
-            return Err(Failure::refused("nothing was written"));
+            return Err(Failure::refused("you said no, so nothing was written"));
         }
         let file = plan.file();
         let repository = plan.carry_out(&context.paths, |file| -> Result<(), Failure> {
             context.register(&Project::load(file)?).map(drop)
         })?;
+        if repository.is_some() {
+            bring_main(context, &file);
+        }
         if let Some(forge) = server.filter(|_| self.labels) {
             let made = forge.ensure_labels(&labels::ALL.map(|(name, ..)| name));
             made.map_err(|error| Failure::new(unavailable_or_refused(error.retry()), error.to_string()))?;
-            out.say(format!("made {} labels, as far as they were not there", labels::ALL.len()));
+            out.say(format!("The forge has all {} labels of Pointsman.", labels::ALL.len()));
         }
         if out.is_json() {
             return out.value(&Made {
@@ -113,25 +147,61 @@ impl Arguments {
             ));
             return Ok(());
         };
-        let ci = plan.config.ci.command.as_ref().map_or("none".to_owned(), |words| words.join(" "));
+        let branch = &plan.config.primary_branch;
         out.say(format!(
-            "{strong}Project {} is set up.{strong:#} Branch {}, CI: {ci}.\n\
-             Wrote {}; added the remote {} ({}).\n\n\
+            "{strong}Project {} is set up.{strong:#} Changes land on {branch}.\n\
+             Wrote {}. Added the remote {} ({}).\n\n\
+             Agents start from {branch} as it is there. After you commit to {branch} yourself, run `pointsman sync`.\n\n\
              Next:\n  \
+             pointsman up --detach        start the daemon\n  \
              pointsman forge issue create --title \"…\" --body \"…\" --label backlog\n  \
-             pointsman up                 in another terminal, or with --detach\n  \
-             pointsman status\n  \
-             git pull {} {}     what has landed",
+             pointsman status             what runs, and what needs you\n  \
+             git pull {} {branch}      get what has landed",
             plan.config.name,
-            plan.config.primary_branch,
             file.display(),
             init::REMOTE,
             repository.display(),
             init::REMOTE,
-            plan.config.primary_branch
         ));
         Ok(())
     }
+}
+
+/// Brings main to a forge that was there before and is behind. What stands in the way is said; the project is set up all
+/// the same.
+fn bring_main(context: &Context, file: &Path) {
+    let Ok(project) = Project::load(file) else { return };
+    if !checkout::ahead(context, &project).is_ok_and(|ahead| ahead.is_some()) {
+        return;
+    }
+    let (checkout, by) = (project.checkout().to_owned(), context.author());
+    let command = QueueCommand::Sync { checkout, by };
+    let request = Request::Queue { project: project.config.name.clone(), command };
+    if let Err(failure) = context.ask::<Synced>(&request) {
+        let branch = &project.config.primary_branch;
+        context.out.say(format!("note: {branch} was not brought to the forge: {}", failure.message()));
+    }
+}
+
+/// Shows how the project is tested, and why we think so.
+fn show_tests(context: &Context, plan: &init::Plan) {
+    let (out, detected) = (context.out, &plan.detected);
+    let ci = &plan.config.ci;
+    if ci.kind.runs_outside() {
+        let file = detected.forge_ci.as_deref().unwrap_or_default();
+        return out.say(format!("Tests: the forge runs them on every push ({file})."));
+    }
+    let Some(command) = &ci.command else { return };
+    if detected.argv().as_ref() != Some(command) {
+        return out.say(format!("Tests: {}", command.join(" ")));
+    }
+    for test in &detected.used {
+        out.say(format!("Tests: {}  (found {})", test.line, test.because));
+    }
+    for test in &detected.covered {
+        out.say(format!("       {} is left to it  (found {})", test.line, test.because));
+    }
+    out.say("       Change [ci] command in pointsman.toml if that is not right.");
 }
 
 /// Tells which right is there and which is not; fails if one is missing.
@@ -149,7 +219,7 @@ fn check_rights(context: &Context, forge: &dyn Forge, branch: &str) -> Result<()
     let Some((first, retry)) = missing.first() else { return Ok(()) };
     Err(Failure::new(
         unavailable_or_refused(*retry),
-        format!("nothing was written: it is not so that {first}"),
+        format!("a right is missing ({first}), so nothing was written"),
     )
     .hint("docs/forges.md lists the rights that a token needs"))
 }
@@ -166,15 +236,27 @@ fn command(words: Vec<String>) -> Vec<String> {
     }
 }
 
-/// Asks, if there is somebody to ask.
+/// Asks, if there is somebody to ask. An empty answer is yes.
 fn confirmed(context: &Context, plan: &init::Plan) -> Result<bool, Failure> {
+    let question = format!("Write {} for project {}? [Y/n]", plan.file().display(), plan.config.name);
+    let Some(answer) = asked(context, &question)? else { return Ok(true) };
+    Ok(matches!(answer.as_str(), "" | "y" | "yes"))
+}
+
+/// Asks, if there is somebody to ask. An empty answer is no.
+fn answered(context: &Context, question: &str) -> Result<Option<bool>, Failure> {
+    Ok(asked(context, question)?.map(|answer| matches!(answer.as_str(), "y" | "yes")))
+}
+
+/// What a person at the terminal answers, in lower case; none if nobody is there.
+fn asked(context: &Context, question: &str) -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Ok(true);
+        return Ok(None);
     }
-    context.out.say(format!("Write {} for project {}? [Y/n]", plan.file().display(), plan.config.name));
+    context.out.say(question);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
+    Ok(Some(answer.trim().to_ascii_lowercase()))
 }
 
 impl From<Obstacle> for Failure {

@@ -6,6 +6,7 @@
 mod ack;
 mod agents;
 mod board;
+mod checkout;
 mod checkpoint;
 mod ci;
 mod claim;
@@ -44,6 +45,7 @@ mod rescue;
 mod roles;
 mod run;
 mod schedule;
+mod service;
 mod session;
 mod session_attach;
 mod session_explain;
@@ -52,23 +54,25 @@ mod signals;
 mod status;
 mod statusline;
 mod style;
+mod sync;
 mod table;
 mod task;
 mod time;
 mod up;
 mod vault;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Parser, Subcommand};
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::role::Role;
 
 use context::Context;
-use failure::Failure;
+use failure::{Code, Failure};
 use out::Out;
 
 use crate::paths::Paths;
@@ -126,9 +130,12 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(init::Arguments),
+    Sync(sync::Arguments),
     Doctor(doctor::Arguments),
     Up(up::Arguments),
     Down(down::Arguments),
+    #[command(subcommand)]
+    Service(service::Command),
     Status(status::Arguments),
     Health(health::Arguments),
     Journal(journal::Arguments),
@@ -195,7 +202,11 @@ pub fn main() -> ExitCode {
     if let Some(code) = hook::shortcut() {
         return code;
     }
-    let cli = Cli::parse_from(claude::with_plain_project(std::env::args_os().collect()));
+    let arguments: Vec<OsString> = claude::with_plain_project(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error, &arguments),
+    };
     let json = cli.global.json;
     match run(cli) {
         Ok(code) => code,
@@ -204,6 +215,25 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code() as u8)
         }
     }
+}
+
+/// Reports a command line that cannot be understood, as JSON if that was asked for. Help and the version are no mistakes.
+fn wrong_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let after = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    if error.use_stderr() && arguments[..after].iter().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let (message, hint) = text.split_once("\n\n").unwrap_or((text.trim_end(), ""));
+        let message = message.strip_prefix("error: ").unwrap_or(message).trim_end();
+        let mut failure = Failure::new(Code::Usage, message);
+        if !hint.trim().is_empty() {
+            failure = failure.hint(hint.trim());
+        }
+        failure.report(true);
+        return ExitCode::from(Code::Usage as u8);
+    }
+    // A closed pipe is all that can go wrong.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Code::Usage as u8))
 }
 
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
@@ -227,9 +257,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     };
     match command {
         Command::Init(arguments) => arguments.run(&context()?)?,
+        Command::Sync(arguments) => arguments.run(&context()?)?,
         Command::Doctor(arguments) => arguments.run(&context()?)?,
         Command::Up(arguments) => arguments.run(&context()?)?,
         Command::Down(arguments) => arguments.run(&context()?)?,
+        Command::Service(command) => command.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,
@@ -293,6 +325,12 @@ fn exit_on_interrupt() {
     let _ = signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, at_once);
 }
 
+/// Reads the number of an issue or a pull request, as people write it: `5` or `#5`.
+fn number(text: &str) -> Result<Number, String> {
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    digits.parse().map_err(|_| format!("`{text}` is not a number such as 5 or #5"))
+}
+
 /// Reads a role's word; the words are part of the help and of an error.
 fn role() -> impl clap::builder::TypedValueParser<Value = Role> {
     use clap::builder::TypedValueParser as _;
@@ -310,5 +348,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_number_may_have_its_hash() {
+        assert_eq!(super::number("5"), Ok(5));
+        assert_eq!(super::number("#5"), Ok(5));
+        for wrong in ["", "#", "##5", "-5", "five", "5 "] {
+            assert!(super::number(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -29,9 +29,11 @@ impl Out {
         self.json
     }
 
-    /// One line of data for people.
+    /// One or more lines of data for people, without blanks at their ends.
     pub(crate) fn line(self, text: impl Display) -> Result<(), Failure> {
-        Ok(at_once(&format!("{text}\n"))?)
+        let text = text.to_string();
+        let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches(' ')).collect();
+        Ok(at_once(&format!("{}\n", lines.join("\n")))?)
     }
 
     /// One value, over several lines.

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// List what was captured
     List {
         /// Only of this issue
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = super::number)]
         task: Option<Number>,
         /// Only of this kind
         #[arg(long, value_enum)]
@@ -141,7 +141,7 @@ fn show(context: &Context, mirror: &Mirror, rescue: &Rescue, patch: bool) -> Res
     out.line(format!("{quiet}commit{quiet:#}   {}", rescue.commit))?;
     out.line(format!("{quiet}session{quiet:#}  {}", session(rescue)))?;
     let when = time::relative(at(rescue), time::now());
-    out.line(format!("{quiet}when{quiet:#}     {when} ({})", time::rfc3339(at(rescue))))?;
+    out.line(format!("{quiet}when{quiet:#}     {when} ({})", time::local(at(rescue))))?;
     for text in [Some(stat), patch].into_iter().flatten().filter(|text| !text.is_empty()) {
         out.line(format!("\n{}", clean_block(text.trim_end_matches('\n'), PATCH_CAP)))?;
     }

@@ -34,11 +34,13 @@ pub(crate) enum Command {
     /// Watch a session and type into it; one without a terminal is taken to this one between two turns
     Attach {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Print what a session's terminal showed
     Logs {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
         /// Go on as it prints
         #[arg(long, short)]
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     /// Tell whether a session lives, and by which evidence
     Explain {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
         /// Of this generation instead of the newest
         #[arg(long, value_name = "N")]
@@ -61,6 +64,7 @@ pub(crate) enum Command {
     /// Tell a session's agent something
     Send {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
         /// What
         #[arg(allow_hyphen_values = true)]
@@ -70,7 +74,7 @@ pub(crate) enum Command {
     #[command(group = ArgGroup::new("which").required(true))]
     Stop {
         /// The issue
-        #[arg(group = "which")]
+        #[arg(group = "which", value_parser = super::number)]
         issue: Option<Number>,
         /// Every session of the project
         #[arg(long, group = "which")]

@@ -15,10 +15,9 @@ use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{daemon_client, notify, style, task, time};
-use crate::control::client;
-use crate::control::protocol::Request;
+use super::{checkout, notify, service, style, task, time};
 use crate::daemon;
+use crate::project::Project;
 
 /// Show the daemon, the projects, and what needs a person
 #[derive(Debug, Args)]
@@ -43,20 +42,22 @@ struct ProjectSummary {
     ill: Vec<notify::BrokenNotifier>,
     /// Decisions that were made while no daemon ran.
     unconfirmed: Vec<Unconfirmed>,
+    /// What people should know about its settings and its checkout.
+    warnings: Vec<String>,
 }
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         // A configuration that is found here registers its project; a wrong one is told.
         let here = context.project_if_any()?;
-        let daemon = ask_daemon(context)?;
+        let daemon = context.running_daemon()?;
         let mut glances = Vec::new();
         if let Some(store) = context.store()? {
             for row in store.projects()? {
                 if context.wanted.is_none()
                     || here.as_ref().is_some_and(|project| project.config.name == row.name)
                 {
-                    glances.push(glance(&store, row)?);
+                    glances.push(glance(context, &store, row)?);
                 }
             }
         }
@@ -68,17 +69,7 @@ impl Arguments {
     }
 }
 
-fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
-    match client::ask(&context.paths.control_socket(), &Request::Status) {
-        Ok(reply) => daemon_client::view(reply).map(Some),
-        Err(client::Error::NotRunning) => Ok(None),
-        Err(error @ client::Error::Broken(_)) => {
-            Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
-        }
-    }
-}
-
-fn glance(store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
+fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
@@ -95,7 +86,9 @@ fn glance(store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
     let unconfirmed = daemon::unconfirmed(store, &row.name)?;
+    let warnings = warnings(context, &row);
     Ok(ProjectSummary {
+        warnings,
         row,
         tasks,
         sessions,
@@ -108,6 +101,18 @@ fn glance(store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
         ill,
         unconfirmed,
     })
+}
+
+/// CI that is off, and commits that no agent can see yet. A configuration that cannot be read is told elsewhere.
+fn warnings(context: &Context, row: &ProjectRow) -> Vec<String> {
+    let Ok(project) = Project::load(&row.config_path) else { return Vec::new() };
+    let mut warnings = Vec::new();
+    if !project.config.ci.kind.tests_commits() {
+        warnings.push(words::ci::off(&project.config));
+    }
+    // Without an answer from git there is nothing to say.
+    warnings.extend(checkout::ahead(context, &project).ok().flatten());
+    warnings
 }
 
 /// Whether nothing goes on without a person.
@@ -149,6 +154,7 @@ fn print_json(
         line_stopped: glance.stopped.as_ref().map(|stopped| stopped.reason.clone()),
         spent_today: glance.spent_today.into(),
         rate_limits: glance.quota.iter().map(view::RateLimit::from).collect(),
+        warnings: glance.warnings.clone(),
     };
     let attention = glances.iter().flat_map(|glance| &glance.attention);
     let unconfirmed = glances.iter().flat_map(|glance| {
@@ -175,11 +181,16 @@ fn print(
     match daemon {
         Some(status) => out.line(format!(
             "{good}daemon running{good:#}  {quiet}process {}, version {}, since {}{quiet:#}",
-            status.pid, status.version, status.started_at
+            status.pid,
+            status.version,
+            time::local(status.started_at.0)
         ))?,
         None => {
             out.line(format!("{bad}daemon not running{bad:#}  {quiet}start it: pointsman up{quiet:#}"))?
         }
+    }
+    if let Some(notice) = daemon.and_then(|_| service::older_daemon(context)) {
+        out.line(format!("{bad}notice{bad:#}  {notice}"))?;
     }
     for problem in daemon.iter().flat_map(|status| &status.problems) {
         out.line(format!("{bad}problem{bad:#}  {}", clean_line(problem, 400)))?;
@@ -201,6 +212,9 @@ fn print(
             glance.sessions,
             glance.queued
         ))?;
+        for warning in &glance.warnings {
+            out.line(format!("  {bad}warning{bad:#}  {warning}"))?;
+        }
         if let Some(Stopped { at, by, reason }) = &glance.stopped {
             let since = time::relative(*at, time::now());
             let next = match by {
@@ -215,7 +229,7 @@ fn print(
             out.line(format!("  spent today: {spent}"))?;
         }
         for window in &glance.quota {
-            let until = time::rfc3339(window.resets_at);
+            let until = time::local(window.resets_at);
             out.line(format!("  {}, until {until}", words::reason::rate_limit(window)))?;
         }
         for (task, _) in &glance.attention {

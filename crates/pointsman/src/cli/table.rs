@@ -9,6 +9,8 @@ use super::style;
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Other columns are not cut below this.
+const LEAST: usize = 8;
 /// A last column is not cut below this, however narrow the terminal.
 const LEAST_LAST: usize = 16;
 
@@ -66,12 +68,15 @@ impl<'a> Table<'a> {
                 *width = shown(&cell.text).max(*width);
             }
         }
+        if let Some(width) = width {
+            narrow(&mut widths[..last], width.saturating_sub(LEAST_LAST));
+        }
         let before: usize = widths[..last].iter().map(|w| w + GAP.len()).sum();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(LEAST_LAST));
         let mut lines = String::new();
         let mut line = |cells: &mut dyn Iterator<Item = (&str, Style)>| {
             for (column, (text, style)) in cells.enumerate() {
-                let text = if column == last { cut(text, room) } else { Cow::Borrowed(text) };
+                let text = cut(text, if column == last { room } else { widths[column] });
                 match colours {
                     Colours::Shown if style != style::PLAIN => lines += &format!("{style}{text}{style:#}"),
                     Colours::Shown | Colours::Hidden => lines += &text,
@@ -89,6 +94,16 @@ impl<'a> Table<'a> {
         }
         lines.pop();
         lines
+    }
+}
+
+/// Takes room from the widest columns until all of them fit, or none can give any more.
+fn narrow(widths: &mut [usize], room: usize) {
+    while widths.iter().map(|width| width + GAP.len()).sum::<usize>() > room {
+        match widths.iter_mut().max() {
+            Some(widest) if *widest > LEAST => *widest -= 1,
+            Some(_) | None => return,
+        }
     }
 }
 
@@ -151,5 +166,15 @@ mod tests {
             assert!(line.ends_with('…'), "{line}");
         }
         assert!(plain(&table, None)[1].ends_with("xxx"));
+    }
+
+    #[test]
+    fn wide_columns_give_room_to_the_others() {
+        let mut table = Table::new(["N", "WAITING FOR", "TITLE"]);
+        table.row(["1".into(), "w".repeat(90).into(), "t".repeat(90).into()]);
+        let lines = plain(&table, Some(80));
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
+        assert!(lines[1].contains("www…") && lines[1].ends_with("ttt…"), "{lines:?}");
+        assert!(plain(&table, None)[1].chars().count() > 180);
     }
 }

@@ -33,36 +33,56 @@ pub(crate) enum Command {
     /// Show one task
     Show {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Tell which facts led to the present state, and what is waited for until when
     Explain {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Start it now, whatever stopped it before
     Start {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
+    },
+    /// Start a new session for it, whatever state it is in
+    ///
+    /// The new session goes on in the same tree. With --fresh it begins anew, in a new tree from today's main branch; what
+    /// was in the old tree is kept (pointsman rescue list).
+    #[command(after_help = "Examples:\n  pointsman task restart 3\n  pointsman task restart 3 --fresh")]
+    Restart {
+        /// The issue
+        #[arg(value_parser = super::number)]
+        issue: Number,
+        /// Begin anew from today's main branch
+        #[arg(long)]
+        fresh: bool,
     },
     /// Set it aside: its session ends, its work is kept
     Pause {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Go on with a paused task
     Resume {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Give it up: its session ends, its work is kept, the issue is blocked
     Stop {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Answer the agent's question
     Answer {
         /// The issue
+        #[arg(value_parser = super::number)]
         issue: Number,
         /// The answer
         #[arg(allow_hyphen_values = true)]
@@ -77,6 +97,15 @@ impl Command {
             Self::Show { issue } => show(context, issue),
             Self::Explain { issue } => explain::run(context, issue),
             Self::Start { issue } => order(context, issue, Order::Start, "is started"),
+            Self::Restart { issue, fresh: false } => {
+                order(context, issue, Order::Restart, "has a new session")
+            }
+            Self::Restart { issue, fresh: true } => order(
+                context,
+                issue,
+                Order::RestartFresh,
+                "begins anew; its old work is in `pointsman rescue list`",
+            ),
             Self::Pause { issue } => order(context, issue, Order::Pause, "is paused"),
             Self::Resume { issue } => order(context, issue, Order::Resume, "goes on"),
             Self::Stop { issue } => order(context, issue, Order::Stop, "is stopped"),

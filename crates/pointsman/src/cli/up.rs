@@ -8,6 +8,7 @@ use pointsman_core::{text, words};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
+use super::{down, service};
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::daemon;
@@ -25,14 +26,19 @@ const LOG_LINES: usize = 20;
 /// daemon takes them over.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pointsman up\n  pointsman up --detach && pointsman status && pointsman down"
+    after_help = "Examples:\n  pointsman up\n  pointsman up --detach && pointsman status && pointsman down\n  pointsman up --replace"
 )]
 pub(crate) struct Arguments {
     /// Go to the background once it is ready
     #[arg(long)]
     detach: bool,
+    /// Take over from a daemon that runs: it stops, and this program starts in its place, in the background
+    ///
+    /// Sessions go on. If the daemon is a service, the service is restarted.
+    #[arg(long, conflicts_with = "detach")]
+    replace: bool,
     /// Be the daemon in the background
-    #[arg(long, hide = true, conflicts_with = "detach")]
+    #[arg(long, hide = true, conflicts_with_all = ["detach", "replace"])]
     background: bool,
 }
 
@@ -44,10 +50,16 @@ impl Arguments {
             rustix::process::setsid().map_err(std::io::Error::from)?;
             return serve(context);
         }
+        if self.replace {
+            return replace(context);
+        }
         if client::ask(&context.paths.control_socket(), &Request::Status).is_ok() {
             return match self.detach {
                 true => {
                     context.out.say("The daemon is running already.");
+                    if let Some(notice) = service::older_daemon(context) {
+                        context.out.say(format!("note: {notice}"));
+                    }
                     Ok(())
                 }
                 false => Err(Failure::refused("the daemon is running already").hint("pointsman status")),
@@ -61,6 +73,20 @@ impl Arguments {
         }
         if self.detach { detach(context) } else { serve(context) }
     }
+}
+
+/// Starts this program in the place of the daemon that runs; without one it only starts.
+fn replace(context: &Context) -> Result<(), Failure> {
+    if let Some(daemon) = context.running_daemon()? {
+        if service::restart_if_service(daemon.pid)? {
+            context.out.say("The service was restarted with this program.");
+            return Ok(());
+        }
+        down::stop(context)?;
+        context.out.say(format!("The daemon with process id {} has stopped.", daemon.pid));
+    }
+    context.paths.create()?;
+    detach(context)
 }
 
 fn serve(context: &Context) -> Result<(), Failure> {

@@ -215,7 +215,7 @@ fn show(context: &Context, entry: &Entry) -> Result<(), Failure> {
         format!("source    {}", clean_line(&entry.action.source, 200)),
         format!("danger    {}", words::vault::danger(entry.estimate)),
         format!("hash      {}", entry.hash),
-        format!("submitted {}", time::rfc3339(entry.submitted_at)),
+        format!("submitted {}", time::local(entry.submitted_at)),
     ];
     let decided = entry.decided_by.as_deref().map(|by| format!("decided   by {}", clean_line(by, 100)));
     lines.extend(decided);

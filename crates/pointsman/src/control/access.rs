@@ -72,6 +72,8 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         Request::Queue { command, .. } => match command {
             QueueCommand::Add { by, .. }
             | QueueCommand::Enter { by, .. }
+            | QueueCommand::Sync { by, .. }
+            | QueueCommand::Synced { by, .. }
             | QueueCommand::Retest { by, .. }
             | QueueCommand::Forget { by, .. }
             | QueueCommand::Remove { by, .. } => {
@@ -360,6 +362,8 @@ pub fn needs(request: &Request) -> Needs {
             | QueueCommand::Pause { .. }
             | QueueCommand::Resume
             | QueueCommand::Look => Needs::Order,
+            // It reads a checkout on the daemon's machine, and lands what is there.
+            QueueCommand::Sync { .. } | QueueCommand::Synced { .. } => Needs::Presence,
             // It reads a checkout on the daemon's machine and leaves one there.
             QueueCommand::Try { .. } => Needs::Presence,
         },

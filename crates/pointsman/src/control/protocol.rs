@@ -223,6 +223,10 @@ pub enum QueueCommand {
         style: Option<MergeStyle>,
         by: String,
     },
+    /// `sync`: brings the main branch of a checkout to the embedded forge.
+    Sync { checkout: PathBuf, by: String },
+    /// The second half of `sync`: main is at the forge, moved by us from one commit to the other.
+    Synced { from: Sha, upto: Sha, commits: u64, by: String },
     /// `merge-queue remove`
     Remove {
         /// An entry's number, or a branch.

@@ -191,7 +191,7 @@ pub(super) fn no_budget(
     order: Order,
 ) -> Option<Reply> {
     match order {
-        Order::Start | Order::Resume => {}
+        Order::Start | Order::Resume | Order::Restart | Order::RestartFresh => {}
         Order::Begin | Order::Pause | Order::Stop => return None,
     }
     let key = TaskKey { project: project.clone(), issue };

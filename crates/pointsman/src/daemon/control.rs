@@ -26,7 +26,7 @@ use super::queue_orders;
 use super::reports::{Reports, ask_loop};
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
-use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
+use crate::control::protocol::{FailureKind, ForgeCommand, QueueCommand, Reply, Request};
 use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
@@ -193,6 +193,8 @@ impl Control {
             }
             Request::Queue { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
+                // The audit must not see a main that we have moved and not yet written down.
+                let _moving = matches!(command, QueueCommand::Sync { .. }).then(|| served.hold_main());
                 match queue_orders::prepare(&served, command) {
                     Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
                     Err(reply) => reply,

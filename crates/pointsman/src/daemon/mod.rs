@@ -38,6 +38,7 @@ mod reports;
 mod reviews;
 mod runs;
 mod served;
+mod settings;
 mod sources;
 mod stage;
 mod start;

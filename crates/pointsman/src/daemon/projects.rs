@@ -7,15 +7,16 @@ use std::sync::Arc;
 use anyhow::Context;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::process::find_program;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::words;
 use pointsman_store::{Change, ProjectRow, Store, Write};
 
-use super::clock;
 use super::engine::Engine;
 use super::served::Served;
+use super::{clock, settings};
 use crate::init::PROJECTIONS;
 use crate::paths::Paths;
 use crate::remote::Environment;
@@ -28,7 +29,7 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
     let length = std::fs::metadata(path).with_context(|| words::daemon::project::cannot_read(path))?.len();
     anyhow::ensure!(length <= CONFIG_BYTES, words::daemon::project::config_too_large(path));
     let text = std::fs::read_to_string(path).with_context(|| words::daemon::project::cannot_read(path))?;
-    Ok(Config::parse(&text, &path.display().to_string())?)
+    Ok(crate::project::parse(&text, &path.display().to_string())?)
 }
 
 /// Registers the project of a configuration file: its forge is made if need be.
@@ -58,8 +59,12 @@ pub(crate) fn add(paths: &Paths, engine: &mut Engine, config_path: &Path) -> any
 pub(crate) struct Opened {
     /// The projects that can be served.
     pub served: BTreeMap<ProjectName, Arc<Served>>,
-    /// One line for each that cannot.
+    /// One line for each that cannot, or whose file is wrong.
     pub problems: Vec<String>,
+    /// Keys that a changed file sets to something else.
+    pub changed: Vec<(ProjectName, Vec<String>)>,
+    /// Files that were changed and are wrong, so that the settings from before stay in force.
+    pub refused: Vec<(ProjectName, String)>,
 }
 
 /// Opens every registered project; `before` are those that are open already and unchanged.
@@ -74,11 +79,24 @@ pub(crate) fn open_all(
     for row in store.projects()? {
         match open(paths, git, environment, &row.config_path, before) {
             Ok(served) => {
+                if let Some(known) = before.get(&row.name) {
+                    let keys = known.config.changed_keys(&served.config);
+                    if !keys.is_empty() {
+                        opened.changed.push((row.name.clone(), keys));
+                    }
+                }
                 if !before.contains_key(&row.name) {
                     overlook_projections(git, &row.checkout);
                 }
                 opened.problems.extend(served.notifiers.problems(&row.name));
                 opened.served.insert(row.name, served);
+            }
+            // A file is often wrong for a moment while somebody edits it. Whatever works goes on.
+            Err(error) if before.contains_key(&row.name) => {
+                let why = words::daemon::project::settings_refused(&row.name, format!("{error:#}"));
+                opened.problems.push(why.clone());
+                opened.refused.push((row.name.clone(), why));
+                opened.served.insert(row.name.clone(), Arc::clone(&before[&row.name]));
             }
             Err(error) => {
                 let problem = words::daemon::project::cannot_be_served(&row.name, format!("{error:#}"));
@@ -98,12 +116,41 @@ fn open(
     before: &BTreeMap<ProjectName, Arc<Served>>,
 ) -> anyhow::Result<Arc<Served>> {
     let config = read_config(config_path)?;
-    if let Some(served) = before.get(&config.name)
-        && *served.config == config
-    {
-        return Ok(Arc::clone(served));
+    if let Some(served) = before.get(&config.name) {
+        if *served.config == config && served.secrets == settings::secrets(paths, &config) {
+            return Ok(Arc::clone(served));
+        }
+        require_programs(config_path, &served.config, &config, environment)?;
     }
     Ok(Arc::new(Served::open(paths, git, Arc::new(config), environment)?))
+}
+
+/// Refuses a changed command whose program is not on this machine. A relative one is found in the trees of tasks.
+fn require_programs(
+    path: &Path,
+    before: &Config,
+    after: &Config,
+    environment: Environment,
+) -> anyhow::Result<()> {
+    let changed = before.changed_keys(after);
+    let commands = [
+        ("agent.command", Some(&after.agent.command)),
+        ("ci.command", after.ci.command.as_ref()),
+        ("merge.gate", after.merge.gate.as_ref()),
+        ("review.command", after.review.command.as_ref()),
+    ];
+    let search = environment("PATH");
+    for (key, command) in commands {
+        let Some(program) = command.and_then(|words| words.first()) else { continue };
+        let relative = program.contains('/') && !program.starts_with('/');
+        let there = || find_program(program, search.as_deref(), Path::new("/")).is_some();
+        if changed.iter().any(|other| other == key) && !relative && !there() {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let why = words::config::no_such_program(program);
+            return Err(Config::mistake(&text, &path.display().to_string(), key, &why).into());
+        }
+    }
+    Ok(())
 }
 
 /// Has git overlook what we show in a checkout. Without it nothing breaks; it is only in the way.

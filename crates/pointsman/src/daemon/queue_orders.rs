@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use pointsman_adapters::git::history::MainChange;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName, RefName};
@@ -17,7 +18,7 @@ use pointsman_store::{
     Audit, Change as Written, EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy,
     Store, VerdictRow, Write,
 };
-use pointsman_view::queue::{Added, Paused, Removed, Retested};
+use pointsman_view::queue::{Added, Paused, Removed, Retested, Synced};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -40,12 +41,13 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
             let trees = trees_of(served, &what, &candidates)?;
             Ok(QueueCommand::Forget { what, trees, by })
         }
+        QueueCommand::Sync { checkout, by } => sync_main(served, &checkout, by),
         // All of it is git's part: nothing is left to be written down.
         QueueCommand::Try { branch, checkout, style } => {
             Err(queue_trial::prepare(served, &branch, checkout.as_deref(), style))
         }
         // Only we say that a branch is where it is, and what a tree is.
-        QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
+        QueueCommand::Enter { .. } | QueueCommand::Forget { .. } | QueueCommand::Synced { .. } => {
             Err(failed(FailureKind::Refused, words::queue::ONLY_BY_COMMAND.to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
@@ -144,6 +146,42 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     }
 }
 
+/// Brings the main branch of a checkout to the embedded forge. Nothing that is there is ever lost: it only moves forward.
+fn sync_main(served: &Served, checkout: &Path, by: String) -> Result<QueueCommand, Reply> {
+    let refused = |message: String| failed(FailureKind::Refused, message);
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let (mirror, primary) = (&served.mirror, &served.primary);
+    if served.embedded.is_none() {
+        return Err(refused(words::daemon::queue::sync_elsewhere(primary)));
+    }
+    mirror.fetch_branches(&[primary]).map_err(broken)?;
+    let Some(from) = mirror.remote_head(primary).map_err(broken)? else {
+        return Err(failed(FailureKind::NotFound, words::daemon::git::no_branch(primary)));
+    };
+    let Some(upto) = taken_from(served, checkout, primary).map_err(broken)? else {
+        return Err(failed(FailureKind::NotFound, words::daemon::queue::nothing_to_sync(checkout, primary)));
+    };
+    if mirror.is_ancestor(&upto, &from).map_err(broken)? {
+        return Ok(QueueCommand::Synced { upto: from.clone(), from, commits: 0, by });
+    }
+    if !mirror.is_ancestor(&from, &upto).map_err(broken)? {
+        return Err(refused(words::daemon::queue::diverged(primary)));
+    }
+    let commits = match git::history::first_parents(mirror, &from, &upto).map_err(broken)? {
+        MainChange::Forward { commits, .. } | MainChange::Rewritten { commits, .. } => commits.len() as u64,
+    };
+    let push = PushRef {
+        refname: primary.full(),
+        change: Change::To(upto.clone()),
+        expect: Expect::At(from.clone()),
+    };
+    match mirror.push(&[push]).map_err(broken)? {
+        PushOutcome::Done => Ok(QueueCommand::Synced { from, upto, commits, by }),
+        PushOutcome::Stale { .. } => Err(refused(words::daemon::queue::moved_meanwhile(primary))),
+        PushOutcome::Refused { message } => Err(refused(words::daemon::git::push_refused(primary, &message))),
+    }
+}
+
 /// The branch as a checkout has it, fetched into the mirror; nothing if it has none.
 fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<Option<Sha>, git::Error> {
     if !matches!(LocalCheckout::find(served.mirror.git(), checkout)?, Found::Checkout(_)) {
@@ -160,13 +198,17 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 /// Writes an order down.
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
-        QueueCommand::Add { .. } | QueueCommand::Retest { .. } | QueueCommand::Try { .. } => {
+        QueueCommand::Add { .. }
+        | QueueCommand::Retest { .. }
+        | QueueCommand::Sync { .. }
+        | QueueCommand::Try { .. } => {
             return failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned());
         }
         QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
         QueueCommand::Enter { branch, head, pr, priority, style, by } => {
             enter(engine, project, (branch, head, *pr), *priority, *style, by)
         }
+        QueueCommand::Synced { from, upto, commits, by } => synced(engine, project, from, upto, *commits, by),
         QueueCommand::Remove { what, by } => remove(engine, project, what, by),
         QueueCommand::Pause { reason } => {
             let reason = clean_line(reason, 500);
@@ -177,6 +219,26 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
         QueueCommand::Look => Ok(done(())),
     };
     written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
+}
+
+/// Main moved because a person brought it here: the queue goes on from there. What was on the forge's main before and has
+/// not been audited is left to the next audit.
+fn synced(
+    engine: &mut Engine,
+    project: &ProjectName,
+    from: &Sha,
+    upto: &Sha,
+    commits: u64,
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    if commits > 0 {
+        tracing::info!(%project, commits, by, "main was brought from the checkout");
+        let audit =
+            Audit { after: Some(from.clone()), upto: upto.clone(), direct: 0, person: commits, alarm: None };
+        let change = audited(engine.store(), project, &audit, clock::now())?;
+        engine.write(&Vec::from_iter(change))?;
+    }
+    Ok(done(Synced { head: upto.clone(), commits }))
 }
 
 fn enter(

@@ -1,7 +1,7 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
@@ -19,6 +19,7 @@ use pointsman_core::words;
 
 use super::clock;
 use super::factory::{ForgeIssues, ForgeKnowledge};
+use super::settings::{self, Stamp};
 use super::webhooks::ProjectWebhooks;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
@@ -47,6 +48,10 @@ pub(crate) struct Served {
     pub union: UnionGlobs,
     /// What is known of the forge; nobody needs to ask it again for that.
     known: Mutex<ForgeKnowledge>,
+    /// The files with its tokens, as they were when it was opened.
+    pub secrets: Vec<Option<Stamp>>,
+    /// Held while main is audited, and while a person's order moves it.
+    main: Mutex<()>,
 }
 
 impl Served {
@@ -58,6 +63,8 @@ impl Served {
         config: Arc<Config>,
         environment: Environment,
     ) -> anyhow::Result<Self> {
+        // Before they are read: one that changes meanwhile is read again.
+        let secrets = settings::secrets(paths, &config);
         let unsupported = config.unsupported();
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
@@ -108,6 +115,8 @@ impl Served {
             primary,
             union,
             known: Mutex::default(),
+            main: Mutex::default(),
+            secrets,
         })
     }
 
@@ -150,6 +159,11 @@ impl Served {
     pub(crate) fn heard_nothing(&self, now: Timestamp) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.silent_since.get_or_insert(now);
+    }
+
+    /// Keeps others from auditing or moving main.
+    pub(crate) fn hold_main(&self) -> MutexGuard<'_, ()> {
+        self.main.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The directories and files of one task.

@@ -42,6 +42,7 @@ use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
+use super::settings::SettingsWatch;
 use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
@@ -125,7 +126,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
+    let [vault, runs, notices, roles, settings] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -150,6 +151,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         between_turns: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
+    let mut files = SettingsWatch::new(inbox.clone(), Arc::clone(&world));
     dispatcher.reload();
     if !options.no_sessions && options.only_queue.is_none() && wants_terminals(&world) {
         world.drivers.tmux.ensure_running().context(words::daemon::process::no_tmux())?;
@@ -211,6 +213,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
+        settings.start("settings", move || files.look())?,
     ];
     let control = Control {
         inbox: inbox.clone(),
@@ -230,6 +233,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     runs.stop();
     notices.stop();
     roles.stop();
+    settings.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
     for thread in looking.into_iter().chain([polling]) {

@@ -94,9 +94,12 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
             forge.repository.forget_question(*number);
             show_pull(forge, *number)
         }
-        ForgeCommand::MergePull { number } => Err(Failure::refused(format!(
-            "pull request #{number} lands through the merge queue, which the daemon runs: start it with `pointsman up`"
-        ))),
+        ForgeCommand::MergePull { number } => Err(Failure {
+            kind: FailureKind::NoDaemon,
+            message: format!(
+                "pull request #{number} lands through the merge queue, which the daemon runs: start it with `pointsman up`"
+            ),
+        }),
         ForgeCommand::ListBoard => {
             let items: Vec<_> = forge.board()?.into_iter().map(view::BoardItem::from).collect();
             Ok(Reply::done(items))

@@ -1,10 +1,9 @@
 //! Turns a checkout into a project. It looks at everything first and writes afterwards.
 //!
-//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` guesses how the project is tested. The
-//! command line talks to people.
+//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes, and takes everything back if a step fails. The core
+//! detects how the project is tested (`test_command`). The command line talks to people.
 
-mod guess;
-
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,11 +11,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::{BranchName, Git, Version};
+use pointsman_adapters::process::find_program;
 use pointsman_adapters::tmux;
-use pointsman_core::config::{self, Config, ForgeKind};
+use pointsman_core::config::{self, Config, ForgeKind, TemplateCi};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::origin::Origin;
+use pointsman_core::test_command::{self, Detected, TestCommand, Tree};
 use pointsman_core::text::clean_line;
+use pointsman_core::words;
 
 use crate::paths::Paths;
 use crate::project::FILE_NAME;
@@ -35,14 +37,20 @@ pub struct InitOptions {
     pub branch: Option<String>,
     /// The command that tests a commit, instead of the one that is guessed.
     pub ci: Option<Vec<String>>,
+    /// The agent's command, instead of the default one.
+    pub agent: Option<Vec<String>>,
     /// Where issues and pull requests are.
     pub forge: WantedForge,
+    /// The directories in which CI will look for programs.
+    pub search_path: Option<OsString>,
 }
 
 /// The wanted home of issues and pull requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WantedForge {
+    /// Nobody said: here, and the server that `origin` names is offered.
     #[default]
+    Unsaid,
     Here,
     /// Where `origin` is, on a server of the kind that its name tells.
     Origin,
@@ -56,6 +64,10 @@ pub struct Plan {
     root: PathBuf,
     pub config: Config,
     pub text: String,
+    /// The commands that test the project, and what gave them away.
+    pub detected: Detected,
+    /// A server that could be used instead of this machine, and was not asked for.
+    pub offer: Option<(ForgeKind, Origin)>,
     /// What people should know beforehand.
     pub notes: Vec<String>,
 }
@@ -117,11 +129,13 @@ impl Obstacle {
             Self::NoCommit => Some("git add . && git commit -m \"First commit\""),
             Self::NoBranch => Some("name it: pointsman init --branch main"),
             Self::MissingBranch(_) => Some("git branch shows those there are"),
-            Self::Configured(_) => Some("pointsman up starts; to begin anew, move the file away first"),
+            Self::Configured(_) => Some(
+                "this repository is set up: run `pointsman up`. To set it up again, remove pointsman.toml first",
+            ),
             Self::BadName(_) => Some("name it: pointsman init --name my-project"),
             Self::NameTaken { .. } => Some("choose another: pointsman init --name other-name"),
             Self::RemoteTaken(_) => Some("git remote rename pointsman something-else"),
-            Self::NoOrigin => Some("git remote add origin https://…, or leave --forge away"),
+            Self::NoOrigin => Some("git remote add origin https://…, or leave out --forge"),
             Self::UnknownForge(_) => Some("name it: pointsman init --forge forgejo, or --forge github"),
             Self::Config(_) | Self::Failed(_) => None,
         }
@@ -152,12 +166,9 @@ pub fn plan(
         return Err(Obstacle::NoCommit);
     }
     let branch = primary_branch(&checkout, wishes.branch)?;
-    let name = project_name(&checkout, wishes.name)?;
-    if let Some((name, path)) = registered.iter().find(|(taken, path)| *taken == name && path.is_file()) {
-        return Err(Obstacle::NameTaken { name: name.clone(), path: path.clone() });
-    }
     let origin = checkout.remote("origin").map_err(anyhow::Error::from)?;
     let origin = origin.as_deref().and_then(Origin::parse);
+    let name = project_name(&checkout, origin.as_ref(), wishes.name, registered)?;
     let forge = on_server(wishes.forge, origin.as_ref())?;
     let repository = paths.project(&name).forge_repository();
     match checkout.remote(REMOTE).map_err(anyhow::Error::from)? {
@@ -166,22 +177,54 @@ pub fn plan(
         }
         Some(_) | None => {}
     }
-    let mut notes = notes(&checkout)?;
-    if let (WantedForge::Here, Some(Origin { kind: Some(kind), url, repo })) = (wishes.forge, &origin) {
-        notes.push(format!(
-            "Issues and pull requests will be on this machine. To use those of {repo} on {url}: pointsman init --forge {kind}"
-        ));
-    }
-    let ci = match wishes.ci {
-        Some(command) => Some(command),
-        None => guess::ci(&checkout, &branch).map_err(anyhow::Error::from)?,
+    let mut notes = notes(&checkout, &branch)?;
+    let offer = match (wishes.forge, origin.clone()) {
+        (WantedForge::Unsaid, Some(origin)) => origin.kind.map(|kind| (kind, origin)),
+        (WantedForge::Unsaid | WantedForge::Here | WantedForge::Origin | WantedForge::OriginAs(_), _) => None,
     };
-    if ci.is_none() {
-        notes.push("No test command was found: nothing is tested until [ci] command is set.".to_owned());
+    let detected = detect(&checkout, &branch).map_err(anyhow::Error::from)?;
+    let command = wishes.ci.clone().or_else(|| detected.argv());
+    let ci = match &command {
+        // The forge runs them anyway, on every push.
+        _ if forge.is_some() && detected.forge_ci.is_some() && wishes.ci.is_none() => TemplateCi::Forge,
+        Some(command) => TemplateCi::Command(command),
+        None => TemplateCi::Off,
+    };
+    if wishes.ci.is_none() && matches!(ci, TemplateCi::Command(_)) {
+        notes.extend(
+            detected.used.iter().filter_map(|test| missing_program(test, wishes.search_path.as_deref())),
+        );
     }
-    let text = config::template(&name, branch.as_str(), forge, ci.as_deref());
+    let text = config::template(&name, branch.as_str(), forge, ci, wishes.agent.as_deref());
     let config = Config::parse(&text, FILE_NAME)?;
-    Ok(Plan { root: checkout.root().to_owned(), config, text, notes })
+    if !config.ci.kind.tests_commits() {
+        notes.push(words::ci::off(&config));
+    }
+    Ok(Plan { root: checkout.root().to_owned(), config, text, detected, offer, notes })
+}
+
+fn detect(checkout: &LocalCheckout, branch: &BranchName) -> Result<Detected, pointsman_adapters::git::Error> {
+    let files = checkout.files(branch)?;
+    let texts = test_command::wanted(&files)
+        .into_iter()
+        .map(|path| checkout.file(branch, &path).map(|text| (path, text)))
+        .collect::<Result<_, _>>()?;
+    Ok(test_command::detect(&Tree { files, texts }))
+}
+
+/// A note if the program of a command that was detected is not on this machine.
+fn missing_program(command: &TestCommand, search_path: Option<&OsStr>) -> Option<String> {
+    let line = command.line.trim_start_matches('(');
+    let line =
+        line.strip_prefix("cd ").map_or(line, |rest| rest.split_once("&& ").map_or(rest, |(_, own)| own));
+    let program = line.split(' ').next().filter(|program| !program.contains('/'))?;
+    match find_program(program, search_path, Path::new("/")) {
+        Some(_) => None,
+        None => Some(format!(
+            "`{program}` is not installed on this machine, so CI (`{}`) will fail until it is.",
+            command.line
+        )),
+    }
 }
 
 impl Plan {
@@ -195,13 +238,21 @@ impl Plan {
         self.root().join(FILE_NAME)
     }
 
-    /// Makes the forge if it is ours, writes the configuration, has it registered, then adds the remote. If it cannot be
-    /// registered, the configuration is taken away again. Answers the embedded forge's repository.
+    /// Makes the forge if it is ours, writes the configuration, adds the remote, and has the project registered. If a
+    /// step fails, what the steps before it made is taken away again. Answers the embedded forge's repository.
     pub fn carry_out<E: From<anyhow::Error>>(
         &self,
         paths: &Paths,
         register: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Option<PathBuf>, E> {
+        let mut undo = Undo::new(paths, &self.config.name);
+        let repository = self.write(paths, &mut undo)?;
+        register(&self.file())?;
+        undo.keep();
+        Ok(repository)
+    }
+
+    fn write(&self, paths: &Paths, undo: &mut Undo) -> anyhow::Result<Option<PathBuf>> {
         paths.create()?;
         let repository = match self.config.forge.kind.is_embedded() {
             true => Some(crate::embedded_forge::create(paths, &self.config, self.root())?),
@@ -209,33 +260,67 @@ impl Plan {
         };
         let file = self.file();
         write_new(&file, &self.text).with_context(|| format!("cannot write {}", file.display()))?;
-        if let Err(error) = register(&file) {
-            // Ours, written a moment ago; leaving it would make the next try fail.
-            let _ = std::fs::remove_file(&file);
-            return Err(error);
-        }
-        self.connect(paths, repository.as_deref())?;
-        Ok(repository)
-    }
-
-    fn connect(&self, paths: &Paths, repository: Option<&Path>) -> anyhow::Result<()> {
+        undo.file = Some(file);
         let git = Git::open(paths.state())?;
         let Found::Checkout(checkout) = LocalCheckout::find(&git, self.root())? else {
             anyhow::bail!("{} is no checkout any more", self.root().display());
         };
-        if let Some(repository) = repository
+        if let Some(repository) = &repository
             && checkout.remote(REMOTE)?.is_none()
         {
             checkout.add_remote(REMOTE, repository)?;
+            undo.remote = Some(checkout.clone());
         }
-        Ok(checkout.exclude(PROJECTIONS)?)
+        checkout.exclude(PROJECTIONS)?;
+        Ok(repository)
+    }
+}
+
+/// What has to be taken away again unless everything succeeds.
+struct Undo {
+    kept: bool,
+    file: Option<PathBuf>,
+    remote: Option<LocalCheckout>,
+    /// Directories that were not there before.
+    dirs: Vec<PathBuf>,
+    /// Somebody else may be using the state directory by now if this is there.
+    database: PathBuf,
+}
+
+impl Undo {
+    fn new(paths: &Paths, name: &ProjectName) -> Self {
+        let dirs = [paths.project(name).root().to_owned(), paths.state().to_owned()];
+        let dirs = dirs.into_iter().filter(|dir| dir.symlink_metadata().is_err()).collect();
+        Self { kept: false, file: None, remote: None, dirs, database: paths.database() }
+    }
+
+    fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Undo {
+    // The error that led here is what people must read: one of the way back would only hide it.
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        if let Some(checkout) = &self.remote {
+            let _ = checkout.remove_remote(REMOTE);
+        }
+        if let Some(file) = &self.file {
+            let _ = std::fs::remove_file(file);
+        }
+        for dir in self.dirs.iter().filter(|dir| !self.database.starts_with(dir) || !self.database.exists()) {
+            let _ = std::fs::remove_dir_all(dir);
+        }
     }
 }
 
 /// The server that is wanted, if one is.
 fn on_server(wanted: WantedForge, origin: Option<&Origin>) -> Result<Option<(ForgeKind, &Origin)>, Obstacle> {
     let named = match wanted {
-        WantedForge::Here => return Ok(None),
+        WantedForge::Unsaid | WantedForge::Here => return Ok(None),
         WantedForge::Origin => None,
         WantedForge::OriginAs(kind) => Some(kind),
     };
@@ -276,27 +361,51 @@ fn primary_branch(checkout: &LocalCheckout, wish: Option<String>) -> Result<Bran
     Err(Obstacle::NoBranch)
 }
 
-fn project_name(checkout: &LocalCheckout, wish: Option<String>) -> Result<ProjectName, Obstacle> {
-    if let Some(name) = wish {
-        return ProjectName::new(&name).ok_or(Obstacle::BadName(name));
-    }
+/// The name that is wished for; else the repository's on its server, or the directory's if that is taken or there is no
+/// server.
+fn project_name(
+    checkout: &LocalCheckout,
+    origin: Option<&Origin>,
+    wish: Option<String>,
+    registered: &[(ProjectName, PathBuf)],
+) -> Result<ProjectName, Obstacle> {
+    let holder = |name: &ProjectName| registered.iter().find(|(taken, path)| taken == name && path.is_file());
     let directory = checkout.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let name: String = directory
-        .to_lowercase()
-        .chars()
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
-        .collect();
-    let name: String = name.trim_matches('-').chars().take(63).collect();
-    ProjectName::new(&name).ok_or(Obstacle::BadName(directory))
+    let repository = origin.and_then(|origin| origin.repo.rsplit_once('/')).and_then(|(_, name)| fit(name));
+    let name = match wish {
+        Some(name) => ProjectName::new(&name).ok_or(Obstacle::BadName(name))?,
+        None => match repository.filter(|name| holder(name).is_none()) {
+            Some(name) => name,
+            None => fit(&directory).ok_or(Obstacle::BadName(directory))?,
+        },
+    };
+    match holder(&name) {
+        Some((name, path)) => Err(Obstacle::NameTaken { name: name.clone(), path: path.clone() }),
+        None => Ok(name),
+    }
 }
 
-fn notes(checkout: &LocalCheckout) -> Result<Vec<String>, Obstacle> {
+/// The project name that is most like this one.
+fn fit(name: &str) -> Option<ProjectName> {
+    let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let name: String = name.to_lowercase().chars().map(plain).collect();
+    let name: String = name.trim_matches('-').chars().take(63).collect();
+    ProjectName::new(&name)
+}
+
+fn notes(checkout: &LocalCheckout, branch: &BranchName) -> Result<Vec<String>, Obstacle> {
     let mut notes = Vec::new();
     let changed = checkout.changed_files().map_err(anyhow::Error::from)?;
     if changed > 0 {
         let files = if changed == 1 { "1 file is".to_owned() } else { format!("{changed} files are") };
-        notes
-            .push(format!("{files} not committed: agents begin from what is committed, and only from that."));
+        notes.push(format!("{files} not committed. Agents only see what is committed."));
+    }
+    if checkout.has_submodules(branch).map_err(anyhow::Error::from)? {
+        notes.push(
+            "This repository has submodules. Agents and CI get trees in which they are not checked out: begin the agent's \
+             program and the CI command with `git submodule update --init`."
+                .to_owned(),
+        );
     }
     match tmux::version() {
         Ok(version) if version.is_supported() => {}

@@ -9,6 +9,8 @@ mod e2e;
 mod engine;
 mod factory;
 mod forge_contract;
+mod package;
+mod readme;
 mod real_claude;
 mod real_claude_headless;
 mod real_claude_person;

@@ -37,7 +37,7 @@ fn it_tells_its_head_its_branches_and_what_is_not_committed() {
     fs::write(world.person.join("ignored"), "").unwrap();
     assert_eq!(checkout.changed_files().unwrap(), 2);
     let names: Vec<String> =
-        checkout.top_level(&branch(&current)).unwrap().into_iter().map(|entry| entry.name).collect();
+        checkout.files(&branch(&current)).unwrap().into_iter().map(|file| file.path).collect();
     assert_eq!(names, [".gitignore", "a.txt"]);
     assert!(checkout.file(&branch(&current), "a.txt").unwrap().contains("20\n"));
 }

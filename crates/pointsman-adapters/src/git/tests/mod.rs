@@ -14,7 +14,7 @@ use super::candidate::{Candidate, Order, Style};
 use super::gateway::Gateway;
 use super::mirror::Mirror;
 use super::push::{Change, Expect, PushRef};
-use super::tree::{Tree, TreeSpec};
+use super::tree::{Tree, TreeSpec, TreeStart};
 use super::{BranchName, Error, Git, RefName, UnionGlobs, Version};
 use crate::process::{Finished, Run};
 
@@ -175,6 +175,7 @@ impl World {
             user_email: "dev@localhost".to_owned(),
             exclude: vec![".agent-claim.json".to_owned()],
             linked: false,
+            start: TreeStart::Work,
         }
     }
 

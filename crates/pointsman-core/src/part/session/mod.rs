@@ -48,6 +48,8 @@ pub struct Session {
     pub restart_at: Option<Timestamp>,
     /// The generation that was ordered last goes on where its predecessor handed over.
     pub continues: bool,
+    /// The next generation begins anew, in a new tree.
+    pub anew: bool,
     /// Consecutive looks that found it idle at its prompt.
     pub idle_looks: u32,
     /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.

@@ -100,9 +100,11 @@ impl Session {
     pub fn start(&mut self, out: &mut Vec<Reaction>) {
         let opening = match (self.generation, self.continues) {
             (0, _) => Opening::Fresh,
+            _ if self.anew => Opening::Anew,
             (_, true) => Opening::Continuation,
             (_, false) => Opening::Recovery,
         };
+        self.anew = false;
         self.generation += 1;
         self.stage = Stage::Starting;
         self.idle_looks = 0;

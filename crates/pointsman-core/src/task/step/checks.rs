@@ -95,6 +95,12 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Whether CI has nothing to say about this commit any more: it passed, or there is no CI. Without CI nothing is
+    /// recorded, so that nobody reads that CI passed.
+    pub(super) fn needs_no_ci(&self, head: &Sha) -> bool {
+        !self.policy.has_ci || self.task.ci.passed(head)
+    }
+
     /// The head is green: on to the reviewer, or to the merge queue if there is nobody to ask.
     pub(super) fn green(&mut self, head: &Sha) {
         let approved = matches!(&self.task.review, Review::Approved { sha, .. } if sha == head);

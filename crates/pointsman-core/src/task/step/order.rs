@@ -15,6 +15,14 @@ impl Draft<'_> {
             Order::Pause => self.pause(),
             Order::Resume => self.resume(),
             Order::Stop => self.stop(),
+            Order::Restart => self.restart(),
+            Order::RestartFresh => {
+                self.restart()?;
+                self.forget_work();
+                self.task.claimed = true;
+                self.task.session.anew = true;
+                Ok(())
+            }
         }
     }
 
@@ -89,7 +97,10 @@ impl Draft<'_> {
 
     fn resume(&mut self) -> Result<(), Refused> {
         if self.task.state != State::Paused {
-            return Err(Refused::NotNow(words::task::refused::not_paused(self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::not_paused(
+                self.task.state,
+                self.task.key.issue,
+            )));
         }
         if self.task.session.generation == 0 && !self.task.claimed {
             // Never begun: the next look at the issue tells whether it is ready.
@@ -98,6 +109,29 @@ impl Draft<'_> {
             self.claim();
         }
         Ok(())
+    }
+
+    fn restart(&mut self) -> Result<(), Refused> {
+        match self.task.state {
+            State::Backlog | State::WaitingDependencies | State::Blocked | State::Refused => {
+                self.begin();
+                Ok(())
+            }
+            State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Paused => {
+                self.leave_queue();
+                self.end_session(Exit::Stopped);
+                self.claim();
+                Ok(())
+            }
+            State::Merged | State::Closed => {
+                Err(Refused::NotNow(words::task::refused::over(self.task.state)))
+            }
+        }
     }
 
     fn stop(&mut self) -> Result<(), Refused> {

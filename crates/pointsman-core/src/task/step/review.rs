@@ -4,7 +4,7 @@ use super::{Draft, Refused};
 use crate::ids::Sha;
 use crate::task::effect::{Exit, Headline};
 use crate::task::event::ReviewVerdict;
-use crate::task::state::{EscalationCause, Review, State};
+use crate::task::state::{Ci, EscalationCause, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -37,7 +37,14 @@ impl Draft<'_> {
         let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Agent);
         // Approved before CI was done, or while the agent waits for an answer: remembered, and acted
         // on when that is settled.
-        if self.task.state == State::MergeQueue || agent_asked || !self.task.ci.passed(sha) {
+        if self.task.state == State::MergeQueue || agent_asked {
+            return;
+        }
+        if !self.needs_no_ci(sha) {
+            // The head was handed in while there was no CI, and there is one now.
+            if self.task.ci == Ci::None && self.task.state == State::AwaitingReview {
+                self.run_checks(sha.clone());
+            }
             return;
         }
         self.tell(Headline::Approved, words::message::approved(sha, by, body));

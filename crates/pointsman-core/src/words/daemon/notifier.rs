@@ -13,6 +13,7 @@ pub fn carried_out(order: Order) -> &'static str {
         Order::Stop => "Ended, its work is kept",
         Order::Pause => "Paused, its work is kept",
         Order::Resume | Order::Start | Order::Begin => "Goes on",
+        Order::Restart | Order::RestartFresh => "Restarted",
     }
 }
 

@@ -28,6 +28,11 @@ pub fn cannot_be_served(name: &ProjectName, why: impl Display) -> String {
     format!("project {name} is not served: {why}")
 }
 
+/// A changed file that is wrong, and what follows.
+pub fn settings_refused(name: &ProjectName, why: impl Display) -> String {
+    format!("project {name} goes on with its settings from before, because its file is wrong: {why}")
+}
+
 /// A project that was removed while something was done for it.
 pub fn not_served_any_more() -> &'static str {
     "the project is not served any more"

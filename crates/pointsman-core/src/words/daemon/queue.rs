@@ -1,6 +1,7 @@
 //! Answers to people who add and remove branches, and reasons why a branch waits or leaves and why the queue stops.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use crate::ids::{Number, Sha};
 use crate::queue::EntryId;
@@ -47,6 +48,23 @@ pub fn forge_is_ahead(branch: impl Display, there: &Sha) -> String {
     format!(
         "the forge's {branch} has commits that yours does not have ({}): pull them, or push yours there first",
         there.short()
+    )
+}
+
+/// A project whose main branch is on a server.
+pub fn sync_elsewhere(main: impl Display) -> String {
+    format!("this project's forge is on a server: `git push origin {main}` brings your commits there")
+}
+
+/// A checkout without a main branch.
+pub fn nothing_to_sync(checkout: &Path, main: impl Display) -> String {
+    format!("{} has no branch {main} with a commit", checkout.display())
+}
+
+/// A main branch with commits on both sides.
+pub fn diverged(main: impl Display) -> String {
+    format!(
+        "{main} here and on the forge have both moved on. Run `git pull --rebase pointsman {main}`, then `pointsman sync` again"
     )
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use crate::ids::Number;
+
 /// A launch file without a command.
 pub fn no_program() -> &'static str {
     "an agent needs a program"
@@ -41,6 +43,60 @@ pub fn program_not_found(program: &str) -> String {
 /// A dev agent's program that is not on the path, and what to do.
 pub fn agent_not_found(program: &str) -> String {
     format!("{}: install it, or set [agent] command in pointsman.toml", program_not_found(program))
+}
+
+/// The reason why a program of an agent cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramTrouble<'p> {
+    Missing,
+    /// It is in the person's checkout, and not on the main branch that trees are made from.
+    OnlyInCheckout,
+    /// It is on the main branch by now, and not in this task's tree.
+    TreeIsOlder,
+    NotExecutable(&'p Path),
+    NotExecutableInTree,
+    /// Its first line names a program that is not there.
+    NoInterpreter(&'p Path, &'p str),
+}
+
+/// The trouble with an agent's program, and the remedy.
+pub fn program_trouble(program: &str, trouble: &ProgramTrouble<'_>, main: &str, issue: Number) -> String {
+    let again = format!("then run `pointsman task restart {issue} --fresh`");
+    match trouble {
+        ProgramTrouble::Missing => agent_not_found(program),
+        ProgramTrouble::OnlyInCheckout => format!(
+            "the agent program {program} is in your checkout but not on {main} of the forge, where agents start from. \
+             Commit it and run `pointsman sync`; {again}"
+        ),
+        ProgramTrouble::TreeIsOlder => format!(
+            "the agent program {program} is on {main}, but the tree of this task is older. To begin again from today's \
+             {main}, run `pointsman task restart {issue} --fresh`"
+        ),
+        ProgramTrouble::NotExecutable(path) => program_not_executable(path),
+        ProgramTrouble::NotExecutableInTree => format!(
+            "the agent program {program} is on {main} but not executable. Run `chmod +x {program}`, commit it, and run \
+             `pointsman sync`; {again}"
+        ),
+        ProgramTrouble::NoInterpreter(path, interpreter) => no_interpreter(path, interpreter),
+    }
+}
+
+/// A file that is there and that nobody may run.
+pub fn program_not_executable(path: &Path) -> String {
+    format!("the agent program {} is not executable: run `chmod +x {}`", path.display(), path.display())
+}
+
+/// A script whose interpreter is not there.
+pub fn no_interpreter(path: &Path, interpreter: &str) -> String {
+    format!(
+        "the agent program {} cannot be run: its first line names {interpreter}, which is not installed",
+        path.display()
+    )
+}
+
+/// A linked worktree, whose branch is in our own repository.
+pub fn linked_is_kept() -> &'static str {
+    "a task with a linked worktree cannot begin anew; set dev.worktree to \"private\" first"
 }
 
 /// The first line of a phase file that names no phase.

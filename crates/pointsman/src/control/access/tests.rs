@@ -102,6 +102,8 @@ fn every_request() -> Vec<Request> {
             style,
             by: by.clone(),
         }),
+        queue(QueueCommand::Sync { checkout: "/tmp".into(), by: by.clone() }),
+        queue(QueueCommand::Synced { from: sha("a"), upto: sha("b"), commits: 1, by: by.clone() }),
         queue(QueueCommand::Retest { what: "main".into(), candidates: vec![], by: by.clone() }),
         queue(QueueCommand::Forget { what: "main".into(), trees: vec![], by: by.clone() }),
         queue(QueueCommand::Remove { what: "1".into(), by: by.clone() }),

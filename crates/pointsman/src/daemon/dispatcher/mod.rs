@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pointsman_core::hook::Activity;
+use pointsman_core::log;
 use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Stage};
 use pointsman_core::time::Timestamp;
@@ -345,6 +346,7 @@ impl Dispatcher {
         let EffectPerformer { paths, git, environment, .. } = &*self.world;
         match projects::open_all(paths, git, *environment, self.engine.store(), &before) {
             Ok(opened) => {
+                self.tell_settings(&opened);
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
                 self.problems = opened.problems;
                 match unreadable::tell(&mut self.engine, &self.world, clock::now()) {
@@ -357,6 +359,29 @@ impl Dispatcher {
                 self.poller.ask_all();
             }
             Err(error) => tracing::error!(%error, "projects could not be read"),
+        }
+    }
+
+    /// Says what changed files have changed, or what is wrong with them. A mistake is told once.
+    fn tell_settings(&mut self, opened: &projects::Opened) {
+        let mut changes = Vec::new();
+        for (project, keys) in &opened.changed {
+            tracing::info!(%project, keys = keys.join(", "), "the settings have changed");
+            let entry = log::Entry::SettingsChanged { keys: keys.clone() };
+            changes.push(Change::logged(clock::now(), project, &entry));
+        }
+        for (project, why) in &opened.refused {
+            if !self.problems.contains(why) {
+                tracing::error!("{why}");
+                let entry = log::Entry::SettingsRefused { why: why.clone() };
+                changes.push(Change::logged(clock::now(), project, &entry));
+            }
+        }
+        if changes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.engine.write(&changes) {
+            tracing::error!(%error, "a change of the settings was not written down");
         }
     }
 

@@ -30,7 +30,7 @@ impl EffectPerformer {
     ) -> Result<Briefing, EffectError> {
         let issue = served.forge.issue(task.key.issue)?;
         let recovery = match opening {
-            Opening::Fresh => None,
+            Opening::Fresh | Opening::Anew => None,
             Opening::Recovery | Opening::Continuation => {
                 let handed_over = opening == Opening::Continuation;
                 Some(Recovery {
@@ -43,6 +43,7 @@ impl EffectPerformer {
             body: issue.map(|i| i.body).unwrap_or_default(),
             phase_file: session_files.phase_file.to_string_lossy().into_owned(),
             primary_branch: served.primary.to_string(),
+            has_ci: served.config.ci.kind.tests_commits(),
             summary_file: session_files.summary(generation).to_string_lossy().into_owned(),
             recovery,
         })

@@ -109,7 +109,7 @@ impl EffectPerformer {
     pub(super) fn open_pull_request(served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let title = text::clean_line(&task.title, 200);
         let summary = read_summary(&served.session_files(&task.key).summary(task.session.generation));
-        let body = words::comment::pull_request(task, summary.as_deref(), &served.config.pr.checklist);
+        let body = words::comment::pull_request(task, summary.as_deref(), &served.config);
         let base = served.primary.as_str();
         let number = served.forge.ensure_pull_request(&task.branch, base, &title, &body)?;
         Ok(Outcome::event(Event::PullRequestOpened { number }))

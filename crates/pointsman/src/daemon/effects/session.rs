@@ -8,9 +8,11 @@ use std::path::Path;
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
-use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
+use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart, rebuild_from};
+use pointsman_adapters::process::Program;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::config::Worktree;
+use pointsman_core::ids::Sha;
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Event, Exit, Opening, Task};
@@ -28,6 +30,8 @@ use crate::daemon::served::{Served, SessionFiles};
 
 /// Who works on tasks.
 const ROLE: Role = Task::ROLE;
+/// The most of a program that is read to see whether it is there.
+const PROGRAM_CAP: usize = 1 << 16;
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -172,6 +176,9 @@ impl EffectPerformer {
         {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
+        if opening == Opening::Anew {
+            self.put_work_aside(served, task, generation, session_files)?;
+        }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
@@ -189,10 +196,13 @@ impl EffectPerformer {
             user_email: format!("{}@pointsman.invalid", task.key.identity()),
             exclude: Vec::new(),
             linked: served.config.dev.worktree == Worktree::Linked,
+            start: if opening == Opening::Anew { TreeStart::Base } else { TreeStart::Work },
         };
         // A tree that is gone comes back as it was saved last.
         match checkpoint::newest(&served.mirror, task.key.issue)? {
-            Some(saved) if opening != Opening::Fresh && !session_files.tree.exists() => {
+            Some(saved)
+                if !matches!(opening, Opening::Fresh | Opening::Anew) && !session_files.tree.exists() =>
+            {
                 tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
                 rebuild_from(&spec, &saved.commit)?;
             }
@@ -208,10 +218,9 @@ impl EffectPerformer {
         write(&session_files.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
         let argv = self.agent_command(served);
         let path = (self.environment)("PATH");
-        if let Some(program) = argv.first()
-            && process::find_program(program, path.as_deref(), &session_files.tree).is_none()
-        {
-            return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
+        if let Some(program) = argv.first() {
+            let found = process::look_for_program(program, path.as_deref(), &session_files.tree);
+            self.require_program(served, task, program, &found, &base)?;
         }
         let mut env = self.agent_environment(served, task, generation, session_files);
         let start = Start { generation, opening, session_files, runtime: served.config.runtime(ROLE) };
@@ -227,6 +236,61 @@ impl EffectPerformer {
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
         write(&session_files.run_dir(generation).join("launch.json"), &spec)
+    }
+
+    /// Says exactly what is wrong with a program, and what helps.
+    fn require_program(
+        &self,
+        served: &Served,
+        task: &Task,
+        program: &str,
+        found: &Program,
+        main: &Sha,
+    ) -> Result<(), EffectError> {
+        use words::daemon::session::{ProgramTrouble, program_trouble};
+        let in_tree = program.contains('/') && !program.starts_with('/');
+        let path = program.trim_start_matches("./");
+        // A file that is too large to be read is there as well.
+        let is_on = |commit: &Sha| !matches!(served.mirror.read_file_at(commit, path, PROGRAM_CAP), Ok(None));
+        let trouble = match found {
+            Program::Found(_) => return Ok(()),
+            Program::NotExecutable(_) if in_tree => ProgramTrouble::NotExecutableInTree,
+            Program::NotExecutable(path) => ProgramTrouble::NotExecutable(path),
+            Program::NoInterpreter { path, interpreter } => ProgramTrouble::NoInterpreter(path, interpreter),
+            Program::Missing if in_tree && is_on(main) => ProgramTrouble::TreeIsOlder,
+            Program::Missing if in_tree => {
+                let project = self.read(|store| store.project(&task.key.project))?;
+                match project.filter(|project| project.checkout.join(path).exists()) {
+                    Some(_) => ProgramTrouble::OnlyInCheckout,
+                    None => ProgramTrouble::Missing,
+                }
+            }
+            Program::Missing => ProgramTrouble::Missing,
+        };
+        let main = served.primary.as_str();
+        Err(EffectError::never(program_trouble(program, &trouble, main, task.key.issue)))
+    }
+
+    /// Captures the work so far and moves it out of the way, so that the next tree begins from the main branch. A second
+    /// time there is nothing to move.
+    fn put_work_aside(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        session_files: &SessionFiles,
+    ) -> Result<(), EffectError> {
+        if served.config.dev.worktree == Worktree::Linked {
+            return Err(EffectError::never(words::daemon::session::linked_is_kept()));
+        }
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        self.keep_work(served, &predecessor, &session_files.tree)?;
+        for dir in [&session_files.tree, &session_files.gateway] {
+            if dir.exists() {
+                Tree::set_aside(dir)?;
+            }
+        }
+        Ok(())
     }
 
     pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
@@ -347,7 +411,9 @@ impl EffectPerformer {
 /// A new task gets a new phase file: one of ours that is there speaks of something that is over. A
 /// recovery goes on with the one it finds. Whatever is not ours is refused.
 fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refusal> {
-    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused && opening == Opening::Fresh {
+    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused
+        && matches!(opening, Opening::Fresh | Opening::Anew)
+    {
         phase_file::remove_own_file(path)?;
         phase_file::create_exclusive(path)?;
     }

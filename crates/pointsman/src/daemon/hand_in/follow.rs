@@ -153,7 +153,7 @@ impl HandIns {
                     return self.not_opened(served, role, open, &why);
                 }
                 crash_point("hand-in-pushed");
-                let (title, body) = words::hand_in::pull_request(role, &open.taken);
+                let (title, body) = words::hand_in::pull_request(role, &open.taken, &served.config);
                 match served.forge.ensure_pull_request(&open.branch, base, &title, &body) {
                     Ok(number) => number,
                     Err(error) if error.retry() == Retry::Never => {

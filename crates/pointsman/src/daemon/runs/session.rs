@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_adapters::process::Program;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::claude::launch::Conversation;
 use pointsman_core::claude::stream::Talks;
@@ -147,11 +148,17 @@ fn prepare(
     save(&prompt, words::run::prompt(run, &places, &material.briefing).as_bytes())?;
     let mut argv = served.config.command(run.formula.role()).clone();
     let path = (world.environment)("PATH");
-    match argv.first() {
-        Some(program) if process::find_program(program, path.as_deref(), &session_files.tree).is_none() => {
-            return Ok(Err(words::daemon::session::program_not_found(program)));
+    if let Some(program) = argv.first() {
+        match process::look_for_program(program, path.as_deref(), &session_files.tree) {
+            Program::Found(_) => {}
+            Program::Missing => return Ok(Err(words::daemon::session::program_not_found(program))),
+            Program::NotExecutable(path) => {
+                return Ok(Err(words::daemon::session::program_not_executable(&path)));
+            }
+            Program::NoInterpreter { path, interpreter } => {
+                return Ok(Err(words::daemon::session::no_interpreter(&path, &interpreter)));
+            }
         }
-        _ => {}
     }
     let mut env = world.common_environment(served);
     let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);

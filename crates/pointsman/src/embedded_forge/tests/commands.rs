@@ -191,7 +191,7 @@ fn landing_is_the_daemons() {
     let forge = world.forge();
     let (number, _) = world.pull_request(&forge, "work");
     let (kind, message) = failed(&forge, &ForgeCommand::MergePull { number });
-    assert_eq!(kind, FailureKind::Refused);
+    assert_eq!(kind, FailureKind::NoDaemon);
     assert!(message.contains("pointsman up"), "{message}");
 }
 

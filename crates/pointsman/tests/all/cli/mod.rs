@@ -8,6 +8,7 @@ mod daemon;
 mod environment;
 mod errors;
 mod filters;
+mod first_day;
 mod forge;
 mod formula;
 mod help;

@@ -105,6 +105,9 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         queue(
             json!({ "queue": "enter", "branch": "x", "head": sha, "priority": 0, "style": null, "by": "ann" }),
         ),
+        queue(json!({ "queue": "sync", "checkout": "/", "by": "ann" })),
+        queue(json!({ "queue": "synced", "from": sha, "upto": sha, "commits": 1, "by": "ann" })),
+        queue(json!({ "queue": "try", "branch": "x", "checkout": null, "style": null })),
         queue(json!({ "queue": "retest", "what": "main", "candidates": [], "by": "ann" })),
         queue(json!({ "queue": "forget", "what": "main", "trees": [], "by": "ann" })),
         queue(json!({ "queue": "remove", "what": "1", "by": "ann" })),

@@ -52,6 +52,7 @@ mod unconfirmed;
 mod vault;
 mod vault_call;
 mod vault_look;
+mod way_in;
 mod webhooks;
 mod week;
 mod worth;

@@ -92,7 +92,7 @@ impl Ledger {
         let issue = task.key.issue;
         assert_eq!(task.state, State::MergeQueue, "#{issue} lands, and does not want to");
         assert_eq!(task.head.as_ref(), Some(head), "#{issue} lands another commit than its head");
-        assert!(task.ci.passed(head), "#{issue} lands with {:?}", task.ci);
+        assert!(task.ci.passed(head) || !reality.story.policy.has_ci, "#{issue} lands with {:?}", task.ci);
         assert!(!reality.story.policy.has_ci || reality.green.contains(head), "#{issue} lands untested");
         if reality.story.is_reviewed() {
             let approved = matches!(&task.review, Review::Approved { sha, .. } if sha == head);

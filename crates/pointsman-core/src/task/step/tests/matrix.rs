@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{HOUR, Play, alive, infra, red, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict, Stage,
-    State,
+    Ci, CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict,
+    Stage, State,
 };
 
 #[test]
@@ -55,6 +55,19 @@ fn awaiting_ci_without_any_ci_counts_as_green() {
     play.policy.has_ci = false;
     let play = play.says(Phase::AwaitingCi).synced(sha('a')).is(State::AwaitingReview);
     assert_eq!(play.kinds(), ["open_pull_request", "request_review"]);
+    // Nobody may read anywhere that CI passed.
+    assert_eq!(play.task.ci, Ci::None);
+    play.review(ReviewVerdict::Approve).is(State::MergeQueue);
+}
+
+#[test]
+fn an_approval_from_before_there_was_a_ci_waits_for_it() {
+    let mut play = Play::working();
+    play.policy.has_ci = false;
+    let mut play = play.says(Phase::AwaitingCi).synced(sha('a')).is(State::AwaitingReview);
+    play.policy.has_ci = true;
+    let play = play.review(ReviewVerdict::Approve).is(State::AwaitingCi);
+    play.ci(CiVerdict::Passed).is(State::MergeQueue);
 }
 
 #[test]

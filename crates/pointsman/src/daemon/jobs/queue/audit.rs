@@ -59,11 +59,17 @@ fn show_merges(jobs: &Jobs, served: &Served) {
     }
 }
 
-/// Audits main up to this commit; false if the line has to stop for it.
+/// Audits main up to this commit; false if the queue has to stop for it, or if main has moved on.
 pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Result<bool> {
+    let _held = served.hold_main();
     let line = jobs.read(|store| store.line(&served.config.name))?;
     if line.audited.as_ref() == Some(main) {
         return Ok(true);
+    }
+    // A person's order may have moved main since the caller looked: then the caller looks again.
+    if served.embedded.is_some() && served.forge.branch_head(served.primary.as_str())?.as_ref() != Some(main)
+    {
+        return Ok(false);
     }
     let audit = match line.audited {
         // What was there before us is not ours to judge.

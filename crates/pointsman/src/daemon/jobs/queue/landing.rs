@@ -73,6 +73,7 @@ impl QueueWorker<'_> {
         }
         crash_point("landing-branch-pushed");
         pushes::remember(&self.served.mirror, members)?;
+        crash_point("landing-push-remembered");
         let Some(last) = members.last() else { return Ok(false) };
         let land = PushRef {
             refname: self.served.primary.full(),
