@@ -1,4 +1,4 @@
-//! How a session is run: in a terminal of a private tmux server, or without one. Both are one [`Driver`], and nobody
+//! Drivers run sessions: in a terminal of a private tmux server, or without one. Both are one [`Driver`], and nobody
 //! outside needs to know which it is, except to start one.
 //!
 //! A session is found by its name wherever it is: what the configuration says may have changed since it was started.
@@ -54,7 +54,6 @@ pub struct FoundSession {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionHome {
     Pane(PaneId),
-    /// In no terminal.
     Headless,
 }
 

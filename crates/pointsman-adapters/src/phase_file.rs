@@ -70,14 +70,12 @@ pub struct Stamp {
     pub ino: u64,
     /// The last change of its content, in nanoseconds since the epoch.
     pub mtime_ns: i64,
-    /// Its size in bytes.
     pub size: u64,
 }
 
 /// The content of a phase file at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// There is none.
     Missing,
     /// Nothing but white space: created and not written yet, or just being written. No change.
     Empty,

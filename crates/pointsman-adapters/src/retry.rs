@@ -1,4 +1,4 @@
-//! What a failed operation allows next. Every adapter error answers `retry()` with it, so that the effect runner
+//! The options after a failed operation. Every adapter error answers `retry()` with it, so that the effect runner
 //! needs to know nothing about git, tmux or a forge to do the right thing.
 
 /// The advice of an error to its caller. It is part of every error, because only the adapter knows whether the

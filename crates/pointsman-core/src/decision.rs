@@ -84,7 +84,6 @@ pub struct Unconfirmed {
 pub enum Outcome {
     /// A person made the same decision while a daemon ran.
     Confirmed,
-    /// A person decided otherwise.
     Overruled,
     /// The question was settled in another way, or does not arise any more.
     Lapsed,

@@ -1,4 +1,4 @@
-//! Which issues an issue waits for, as its body says, and whether they wait for each other.
+//! The issues that an issue waits for, as its body says, and whether they wait for each other.
 //!
 //! Two ways of saying it count: a section headed `Dependencies`, `Depends on` or `Blocked by` with
 //! `#N` in it, and the phrases `depends on #N` and `blocked by #N` anywhere, also as a trailer (`Depends-on: #N`). Code is never read.

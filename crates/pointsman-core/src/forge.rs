@@ -1,4 +1,4 @@
-//! What a forge holds, as plain values: issues, comments, pull requests, reviews, checks and a board.
+//! A forge's content as plain values: issues, comments, pull requests, reviews, checks and a board.
 //!
 //! Every forge (embedded or remote) speaks in these. All text in them is outside text.
 
@@ -61,7 +61,6 @@ pub struct Issue {
     pub comments: Vec<Comment>,
     pub assignee: Option<String>,
     pub author: String,
-    /// When it was written.
     pub created_at: Timestamp,
 }
 
@@ -127,7 +126,6 @@ pub struct Check {
 pub enum CheckState {
     Success,
     Failure,
-    /// Not finished.
     Pending,
 }
 

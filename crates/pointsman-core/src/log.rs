@@ -1,8 +1,7 @@
-//! The entries of the log that are not events of a task: one closed enum, so that whoever reads the log reads values
-//! and not keys.
+//! The entries of the log as types, so that whoever reads the log reads values and not keys.
 //!
-//! What happens to a task is a [`task::Event`](crate::task::Event) and is logged as that; what other programs wait for is
-//! a [`Signal`](crate::signal::Signal). The stored form of an entry is its kind and its data. It stays readable for
+//! A [`TaskEntry`] is an event of a task, an [`Entry`] anything else; what other programs wait for is a
+//! [`Signal`](crate::signal::Signal). The stored form of an entry is its kind and its data. It stays readable for
 //! ever: a field is added with a default, and never renamed.
 
 use std::path::PathBuf;
@@ -20,9 +19,60 @@ use crate::run::{self, RunId};
 use crate::session::work::{TestsStatus, WorkPhase};
 use crate::signal::Signal;
 use crate::snapshot::Unreadable;
+use crate::task;
 use crate::vault::{self, ActionId};
 
-/// An entry of the log.
+/// An event of a task, with the states that the task moved between.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskEntry {
+    #[serde(flatten)]
+    pub event: task::Event,
+    #[serde(flatten)]
+    pub moved: TaskMove,
+    /// The reason why the task refused the event, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// The states that a task moved between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskMove {
+    /// None if the task stayed where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<task::State>,
+    pub to: task::State,
+}
+
+impl TaskEntry {
+    /// The stored form: the name of the event, and the data that goes with it.
+    pub fn stored(&self) -> (String, Value) {
+        let Ok(Value::Object(mut data)) = serde_json::to_value(self) else { return Default::default() };
+        let kind = match data.remove("event") {
+            Some(Value::String(kind)) => kind,
+            _ => String::new(),
+        };
+        (kind, Value::Object(data))
+    }
+
+    /// Reads a stored entry; none if it is not of a task, or of a later program.
+    pub fn read(kind: &str, data: &Value) -> Option<Self> {
+        let Value::Object(data) = data else { return None };
+        let mut stored = data.clone();
+        stored.insert("event".to_owned(), kind.into());
+        serde_json::from_value(Value::Object(stored)).ok()
+    }
+}
+
+impl TaskMove {
+    /// Reads the states alone, which works for events of later programs too; none if the entry is not of a task. A run
+    /// and a vault action have states of their own, and some have the same names.
+    pub fn read(kind: &str, data: &Value) -> Option<Self> {
+        let moved = Self::deserialize(data).ok()?;
+        Entry::read(kind, data).is_none().then_some(moved)
+    }
+}
+
+/// An entry of the log that is not an event of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
 pub enum Entry {
@@ -378,7 +428,42 @@ pub const RESULT_OVER: &str = "result_over";
 mod tests {
     use serde_json::json;
 
-    use super::Entry;
+    use super::{Entry, TaskEntry, TaskMove};
+    use crate::task::{Event, State};
+
+    /// Events of a task as 0.1.0 wrote them: with the states of the task among the fields of the event.
+    #[test]
+    fn events_of_tasks_are_read_and_written_as_they_were() {
+        let stored = [
+            (
+                "phase_claimed",
+                json!({ "generation": 1, "phase": "awaiting_ci", "reason": null, "refusal": null, "to": "working" }),
+            ),
+            (
+                "checks_finished",
+                json!({
+                    "sha": "a".repeat(40), "run": 1, "verdict": { "verdict": "timed_out", "log": "" },
+                    "from": "awaiting_ci", "to": "escalated",
+                }),
+            ),
+            ("claimed", json!({ "to": "blocked", "refused": "it is blocked already" })),
+        ];
+        for (kind, data) in stored {
+            let entry = TaskEntry::read(kind, &data).unwrap_or_else(|| panic!("{kind} {data}"));
+            assert_eq!(entry.stored(), (kind.to_owned(), data.clone()));
+            assert_eq!(TaskMove::read(kind, &data), Some(entry.moved));
+        }
+        let moved = TaskMove { from: None, to: State::Blocked };
+        let entry = TaskEntry { event: Event::Claimed, moved, refused: None };
+        assert_eq!(entry.stored(), ("claimed".to_owned(), json!({ "to": "blocked" })));
+        assert_eq!(TaskMove::read("of_a_later_program", &json!({ "to": "blocked" })), Some(moved));
+        let of_run = json!({ "run": 3, "formula": "tidy", "step": null, "to": "working", "reason": null });
+        assert_eq!(
+            TaskMove::read("run_begun", &of_run).is_none(),
+            Entry::read("run_begun", &of_run).is_some()
+        );
+        assert_eq!(TaskMove::read("operator_spoke", &json!(null)), None);
+    }
 
     /// What 0.1.0 wrote, key by key.
     #[test]
@@ -451,6 +536,8 @@ mod tests {
         }
         assert!(!super::is_kind("phase_claim") && !super::is_kind(""));
         assert_eq!(Entry::read("phase_claimed", &json!({ "to": "working" })), None);
+        assert_eq!(TaskEntry::read("operator_spoke", &json!(null)), None);
+        assert_eq!(TaskEntry::read("queue_resumed", &json!({ "to": "working" })), None);
         assert_eq!(Entry::read("hand_in_over", &json!("nonsense")), None);
     }
 }

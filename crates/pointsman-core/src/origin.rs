@@ -1,4 +1,4 @@
-//! Which server and repository a remote of git means, as far as its address tells.
+//! The server and repository that a remote of git means, as far as its address tells.
 
 use crate::config::ForgeKind;
 

@@ -1,4 +1,4 @@
-//! Where a reader of the log is, in every project.
+//! The position of a reader of the log, in every project.
 //!
 //! Events have a number in their project. Whoever follows several projects keeps one position for each, because nobody
 //! hands out numbers over all of them where several hosts write. The text of a cursor is for programs to keep and to give

@@ -1,4 +1,4 @@
-//! Which task starts next.
+//! The choice of the task that starts next.
 
 use std::time::Duration;
 

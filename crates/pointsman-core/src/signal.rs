@@ -27,7 +27,6 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Every signal.
     pub const ALL: [Self; 11] = [
         Self::AgentRegistered,
         Self::AgentCrashed,

@@ -60,12 +60,16 @@ impl Snapshot for crate::health::Memory {}
 impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::RoleValue {}
 impl Snapshot for crate::value::Following {}
-impl Snapshot for crate::timetable::Remembered {}
+impl Snapshot for crate::timetable::ScheduleMemory {}
 impl Snapshot for crate::decision::Memory {}
 impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
 fn session_is_a_part(mut value: Value) -> Value {
+    // Not a task at all. Whoever reads it as one says so.
+    if !value.is_object() {
+        return value;
+    }
     let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
     let (mut session, mut context) = (serde_json::Map::new(), serde_json::Map::new());
     let put = |part: &mut serde_json::Map<String, Value>, name: &str, found: Value| {
@@ -157,7 +161,7 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
         None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
         Some(("value", _)) => crate::value::RoleValue::read(version, text).map(drop),
-        Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),
+        Some(("timetable", _)) => crate::timetable::ScheduleMemory::read(version, text).map(drop),
         None | Some(_) => Ok(()),
     }
 }
@@ -168,6 +172,15 @@ mod tests {
     use serde_json::Value;
 
     use super::Snapshot;
+
+    #[test]
+    fn what_is_no_task_at_all_is_unreadable_in_every_version() {
+        for version in [1, 2, 3] {
+            for text in ["[]", "3", "\"task\"", "null", "{}", "{\"attempts\": 3}", "", "{"] {
+                assert!(crate::task::Task::read(version, text).is_err(), "version {version}: {text}");
+            }
+        }
+    }
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Second {

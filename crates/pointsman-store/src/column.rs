@@ -1,4 +1,4 @@
-//! How the core's values sit in columns.
+//! The core's values as columns.
 
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;

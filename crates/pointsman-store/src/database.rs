@@ -2,10 +2,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, failed_to};
@@ -164,17 +166,34 @@ fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Err
     let mut copy = path.as_os_str().to_owned();
     copy.push(format!(".before-{}", found + 1));
     let draft = create_draft(path)?;
-    let written = connection
-        .execute("VACUUM INTO $1", [draft.to_string_lossy()])
-        .map_err(failed_to(words::store::COPY_DATABASE))
-        .and_then(|_| fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(unkept))
-        .and_then(|()| fs::rename(&draft, PathBuf::from(copy)).map_err(unkept));
+    let written = copy_into(connection, &draft)
+        .and_then(|()| fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(unkept))
+        .and_then(|()| publish_copy(&draft, Path::new(&copy), found));
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
     written?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(unkept)
+}
+
+/// Writes a copy of the database into an empty file. The path is given as the bytes that it is: made into text, a name
+/// that is not UTF-8 would be another file's, and the copy would stay empty.
+fn copy_into(connection: &Connection, draft: &Path) -> Result<(), Error> {
+    let name = ToSqlOutput::Borrowed(ValueRef::Text(draft.as_os_str().as_bytes()));
+    connection.execute("VACUUM INTO $1", [name]).map(drop).map_err(failed_to(words::store::COPY_DATABASE))
+}
+
+/// Gives a copy its name, if it has the form that was to be kept. Another process may have changed the database between
+/// the look at its version and the copy. Then that process has kept the right copy, which must not be replaced.
+fn publish_copy(draft: &Path, copy: &Path, expected: i64) -> Result<(), Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let copied = Connection::open_with_flags(draft, flags).map_err(failed_to(words::store::COPY_DATABASE))?;
+    let moved = match version(&copied)? == expected {
+        true => fs::rename(draft, copy),
+        false => fs::remove_file(draft),
+    };
+    moved.map_err(|source| Error::File { path: copy.to_owned(), source })
 }
 
 fn version(connection: &Connection) -> Result<i64, Error> {
@@ -247,6 +266,34 @@ mod tests {
             name.contains("new").then_some(name)
         });
         assert_eq!(others.count(), 0);
+    }
+
+    #[test]
+    fn a_copy_is_whole_even_if_the_path_is_not_text() {
+        use std::os::unix::ffi::OsStrExt;
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        std::fs::create_dir(&odd).unwrap();
+        open(&odd.join("a.db"), &[FIRST]).unwrap().execute("INSERT INTO a VALUES (7)", []).unwrap();
+        drop(open(&odd.join("a.db"), &[FIRST, "ALTER TABLE a ADD COLUMN y TEXT;"]).unwrap());
+        let kept = open_read_only(&odd.join("a.db.before-2"), &[FIRST]).unwrap();
+        let row: i64 = kept.query_row("SELECT x FROM a", [], |row| row.get(0)).unwrap();
+        assert_eq!(row, 7);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was written elsewhere");
+    }
+
+    #[test]
+    fn a_copy_of_what_another_process_has_converted_already_replaces_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, copy) = (directory.path().join("a.db"), directory.path().join("a.db.before-2"));
+        drop(open(&path, &[FIRST]).unwrap());
+        let both = [FIRST, "ALTER TABLE a ADD COLUMN y TEXT;"];
+        let connection = open(&path, &both).unwrap();
+        assert_eq!(version(&copy), 1);
+        let draft = super::create_draft(&path).unwrap();
+        super::copy_into(&connection, &draft).unwrap();
+        super::publish_copy(&draft, &copy, 1).unwrap();
+        assert_eq!((version(&copy), draft.exists()), (1, false));
     }
 
     #[test]

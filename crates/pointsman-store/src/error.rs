@@ -49,7 +49,6 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// It does not exist.
     #[error("there is no {what}")]
     NotFound { what: String },
     /// An open pull request for the same two branches exists: this one.

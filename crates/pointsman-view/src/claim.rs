@@ -39,7 +39,6 @@ pub struct PullRequestStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PullState {
-    /// There is none.
     None,
     Open,
     /// Closed without a merge.

@@ -1,4 +1,4 @@
-//! `phase read`.
+//! The answer to `phase read`.
 
 use pointsman_core::task::Phase;
 use serde::{Deserialize, Serialize};

@@ -66,7 +66,7 @@ pub struct Outcomes {
 
 /// The answer to `roles look`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Looking {
+pub struct LookOrdered {
     pub role: core::Role,
 }
 

@@ -104,7 +104,6 @@ pub struct Project {
     pub tasks: BTreeMap<State, usize>,
     pub sessions: usize,
     pub merge_queue: usize,
-    /// Why nothing lands.
     pub line_stopped: Option<String>,
     pub spent_today: SpentToday,
     pub rate_limits: Vec<RateLimit>,

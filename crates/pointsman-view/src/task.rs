@@ -195,12 +195,12 @@ pub struct Explained {
     pub facts: Vec<String>,
     pub waiting_for: Option<String>,
     pub deadline: Option<Time>,
-    pub history: Vec<Happened>,
+    pub history: Vec<HistoryEntry>,
 }
 
 /// An entry of a task's history. `from` and `to` are the states it moved between; an entry of another kind has neither.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct HistoryEntry {
     pub seq: i64,
     pub at: Time,
     pub kind: String,

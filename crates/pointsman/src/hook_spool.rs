@@ -1,5 +1,5 @@
-//! What hooks tell while no daemon runs: one file per session, a line per report, read in order by whoever finds
-//! the daemon again first.
+//! Reports of hooks while no daemon runs: one file per session, a line per report, read in order by whoever finds the
+//! daemon again first.
 //!
 //! Writers and readers hold the file's lock. A reader removes the file while it holds the lock; a writer that waited for
 //! it sees that its file has no name any more, and begins a new one. So nothing is lost between the two.

@@ -1,4 +1,4 @@
-//! What happened in a span of time, read from the log: for the command, and for the files that roles keep.
+//! The events of a span of time, read from the log: for the command, and for the files that roles keep.
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::role::Role;

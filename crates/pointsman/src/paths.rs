@@ -1,4 +1,4 @@
-//! Where everything lies: one state directory, one runtime directory.
+//! The locations of all files: one state directory, one runtime directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

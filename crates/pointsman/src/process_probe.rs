@@ -38,7 +38,7 @@ impl ProcessProbe {
     }
 
     /// The health of a session. An ended one is not looked at: its end is on record.
-    pub(crate) fn standing(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> SessionHealth {
+    pub(crate) fn health(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> SessionHealth {
         match row.status() {
             SessionStatus::Starting | SessionStatus::Active => {
                 let found = judge(&self.evidence(row, Some(Probe::Unseen)), rules, now);

@@ -1,4 +1,4 @@
-//! How a session's reports reach the daemon: over its socket, or through the session's spool while there is none.
+//! The way of a session's reports to the daemon: over its socket, or through the session's spool while there is none.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! What came of what roles did in a span of time, counted from the log. What nobody writes down is not in it.
+//! The results of roles in a span of time, counted from the log. What nobody writes down is not in it.
 
 use std::collections::BTreeMap;
 

@@ -174,7 +174,7 @@ impl CandidateBuilder<'_> {
         if self.mirror.is_ancestor(self.head, self.onto)? {
             return Ok(Candidate::Nothing);
         }
-        let message = words::merge(self.heading, &self.told()?);
+        let message = words::merge(self.heading, &self.branch_commits()?);
         self.one_commit(|onto, head, tree| {
             let joined = head.moved(tree, &[self.onto, self.head], self.seconds(onto));
             Some(joined.by_us().with_message(&message))
@@ -182,12 +182,12 @@ impl CandidateBuilder<'_> {
     }
 
     fn squash(&self) -> Result<Candidate, Error> {
-        let told = self.told()?;
+        let commits = self.branch_commits()?;
         self.one_commit(|onto, head, tree| {
             // So it is too if all of the branch is in main's history.
             let changes_something = *tree != onto.tree;
             changes_something.then(|| {
-                let message = words::squash(self.heading, &head.author(), &told);
+                let message = words::squash(self.heading, &head.author(), &commits);
                 head.moved(tree, &[self.onto], self.seconds(onto)).with_message(&message)
             })
         })
@@ -214,7 +214,7 @@ impl CandidateBuilder<'_> {
     }
 
     /// What the branch's own commits say, oldest first; merges only if nothing else is there.
-    fn told(&self) -> Result<Vec<BranchCommit>, Error> {
+    fn branch_commits(&self) -> Result<Vec<BranchCommit>, Error> {
         let mut shas = self.mirror.commits_between(self.onto, self.head, TOLD_COMMITS)?;
         if shas.is_empty() {
             shas.push(self.head.clone());

@@ -1,5 +1,5 @@
-//! Which paths a range of commits changes. Paths are compared as bytes, without looking for renames; a changed mode,
-//! a link and a submodule count like content.
+//! The paths that a range of commits changes. Paths are compared as bytes, without looking for renames; a changed
+//! mode, a link and a submodule count like content.
 
 use std::collections::BTreeSet;
 

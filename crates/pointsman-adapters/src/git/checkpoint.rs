@@ -153,7 +153,6 @@ pub struct Checkpoint {
     pub tree: Sha,
     /// The HEAD of the working tree, if it had one.
     pub parent: Option<Sha>,
-    /// When it was taken.
     pub at: Timestamp,
 }
 

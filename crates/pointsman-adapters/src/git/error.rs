@@ -1,4 +1,4 @@
-//! What can go wrong with git, in words that hold no credential.
+//! Failures of git, in words that hold no credential.
 
 use std::ffi::OsString;
 use std::io;

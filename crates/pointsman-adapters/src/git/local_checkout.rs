@@ -29,7 +29,6 @@ pub enum Found {
     Checkout(LocalCheckout),
     /// A repository without a working tree.
     Bare,
-    /// No repository.
     Nothing,
 }
 

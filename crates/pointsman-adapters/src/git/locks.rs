@@ -20,12 +20,14 @@ const LEFTOVERS: [(&str, &str); 2] = [("", super::incoming::PREFIX), ("objects",
 /// The result of a search for locks that dead processes left in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locks {
-    /// There were none.
     None,
     /// These were left by processes that are dead, and are gone now.
     Cleared(Vec<PathBuf>),
     /// Somebody works on the repository, so they were left alone.
-    InUse { locks: Vec<PathBuf>, by: Vec<u32> },
+    InUse {
+        locks: Vec<PathBuf>,
+        by: Vec<u32>,
+    },
 }
 
 /// Removes what a killed git left in a repository of ours and answers what it was. Every later write to a reference

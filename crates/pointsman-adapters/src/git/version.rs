@@ -1,4 +1,4 @@
-//! Which git is installed, and what it cannot do yet.
+//! The version of the installed git, and what it cannot do yet.
 
 use super::{Error, Git};
 

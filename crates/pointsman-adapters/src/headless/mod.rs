@@ -98,27 +98,27 @@ impl Headless {
     }
 
     /// The directory of the session with this identity. Its name becomes part of a path, so it is checked first.
-    pub fn place(&self, identity: &str) -> Result<SessionDir, Error> {
+    pub fn session_dir(&self, identity: &str) -> Result<SessionDir, Error> {
         check("identity", identity)?;
         Ok(SessionDir::at(self.dir.join(identity)))
     }
 
     /// The activity of a session; none if no keeper of it is alive.
     pub fn doing(&self, identity: &str) -> Result<Option<TurnState>, Error> {
-        let place = self.place(identity)?;
-        if !place.is_alive()? {
+        let dir = self.session_dir(identity)?;
+        if !dir.is_alive()? {
             return Ok(None);
         }
-        let busy = place.turn()?.is_some() || place.has_waiting()?;
+        let busy = dir.turn()?.is_some() || dir.has_waiting()?;
         Ok(Some(if busy { TurnState::Turn } else { TurnState::Nothing }))
     }
 
-    fn make(&self, place: &SessionDir, new: &NewSession) -> Result<(), Error> {
-        match place.opened() {
+    fn make(&self, dir: &SessionDir, new: &NewSession) -> Result<(), Error> {
+        match dir.opened() {
             Ok(Some(opened)) if opened.epoch == new.epoch => return Ok(()),
             // A record that nobody can read is nobody's.
-            Ok(_) | Err(_) if place.is_alive()? => return Err(Error::Exists(new.name.clone())),
-            Ok(_) | Err(_) => place.remove()?,
+            Ok(_) | Err(_) if dir.is_alive()? => return Err(Error::Exists(new.name.clone())),
+            Ok(_) | Err(_) => dir.remove()?,
         }
         let opened = SessionSpec {
             epoch: new.epoch.clone(),
@@ -128,9 +128,9 @@ impl Headless {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(place.prompts())
+            .create(dir.prompts())
             .map_err(Error::io("make the session's directory"))?;
-        place.open(&opened)
+        dir.open(&opened)
     }
 }
 
@@ -140,14 +140,14 @@ impl Driver for Headless {
     /// A keeper that finds another one in its place leaves at once, so this can be repeated after any error.
     fn start(&self, new: &NewSession) -> Result<(), Error> {
         check("epoch", &new.epoch)?;
-        let place = self.place(&new.name)?;
-        self.make(&place, new)?;
-        let keeper = Run::new(&new.program).arg("keep").arg(place.dir()).inherit(&["PATH"]).cwd("/");
-        keeper.start_detached(&place.log()).map_err(Error::Process)?;
+        let dir = self.session_dir(&new.name)?;
+        self.make(&dir, new)?;
+        let keeper = Run::new(&new.program).arg("keep").arg(dir.dir()).inherit(&["PATH"]).cwd("/");
+        keeper.start_detached(&dir.log()).map_err(Error::Process)?;
         let deadline = Instant::now() + SEAT_LIMIT;
-        while place.seated()?.is_none() {
+        while dir.keeper_process()?.is_none() {
             if Instant::now() >= deadline {
-                let log = last_lines(&place.log(), 5).unwrap_or_default().join("; ");
+                let log = last_lines(&dir.log(), 5).unwrap_or_default().join("; ");
                 return Err(Error::NotSeated { session: new.name.clone(), log });
             }
             std::thread::park_timeout(LOOK);
@@ -156,17 +156,17 @@ impl Driver for Headless {
     }
 
     fn find(&self, identity: &str) -> Result<Option<FoundSession>, Error> {
-        let place = self.place(identity)?;
-        let Some(seated) = place.seated()? else { return Ok(None) };
+        let dir = self.session_dir(identity)?;
+        let Some(keeper_process) = dir.keeper_process()? else { return Ok(None) };
         // Whose record was spoilt is nobody's run: it is put away, and another one begins.
-        let opened = place.opened().ok().flatten();
-        let dead = !process::is_alive(seated.pid, seated.start_time);
+        let opened = dir.opened().ok().flatten();
+        let dead = !process::is_alive(keeper_process.pid, keeper_process.start_time);
         let exit =
-            if dead { place.left()?.map(|status| Exit { status: Some(status), signal: None }) } else { None };
+            if dead { dir.left()?.map(|status| Exit { status: Some(status), signal: None }) } else { None };
         Ok(Some(FoundSession {
             placed: SessionHome::Headless,
-            pid: seated.pid,
-            start_time: Some(seated.start_time),
+            pid: keeper_process.pid,
+            start_time: Some(keeper_process.start_time),
             epoch: opened.map(|opened| opened.epoch).unwrap_or_default(),
             dead,
             exit,
@@ -200,24 +200,24 @@ impl Driver for Headless {
         words: &AgentInput<'_>,
     ) -> Result<Sent, Error> {
         check("operation", words.operation)?;
-        let place = self.place(identity)?;
-        match place.opened()? {
+        let dir = self.session_dir(identity)?;
+        match dir.opened()? {
             Some(opened) if opened.epoch == epoch => {}
             Some(_) => return Ok(Sent::StaleEpoch),
             None => return Ok(Sent::Dead),
         }
         let prompt = Prompt { text: words.text.to_owned(), last: words.last };
-        if place.has_prompt(words.operation) {
+        if dir.has_prompt(words.operation) {
             return Ok(Sent::Duplicate);
         }
-        if !place.is_alive()? {
+        if !dir.is_alive()? {
             return Ok(Sent::Dead);
         }
-        Ok(if place.put(words.operation, &prompt)? { Sent::Sent } else { Sent::Duplicate })
+        Ok(if dir.put(words.operation, &prompt)? { Sent::Sent } else { Sent::Duplicate })
     }
 
     fn tail(&self, identity: &str, _seat: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
-        match self.place(identity)?.opened()? {
+        match self.session_dir(identity)?.opened()? {
             Some(opened) => last_lines(&opened.transcript, lines).map_err(Error::io("read a transcript")),
             None => Ok(Vec::new()),
         }
@@ -237,14 +237,14 @@ impl Driver for Headless {
 
     /// The keeper ends its turn before it goes. One that was killed has left its turn behind.
     fn end(&self, identity: &str, _seat: &FoundSession, grace: Duration) -> Result<(), Error> {
-        let place = self.place(identity)?;
-        if let Some(seated) = place.seated()? {
-            process::end_group(seated.pid, seated.start_time, grace);
+        let dir = self.session_dir(identity)?;
+        if let Some(keeper_process) = dir.keeper_process()? {
+            process::end_group(keeper_process.pid, keeper_process.start_time, grace);
         }
-        if let Some(turn) = place.turn()? {
+        if let Some(turn) = dir.turn()? {
             process::end_group(turn.pid, turn.start_time, ORPHAN_GRACE);
         }
-        place.remove()
+        dir.remove()
     }
 }
 

@@ -84,13 +84,13 @@ impl SessionDir {
     }
 
     /// The keeper's process.
-    pub fn seated(&self) -> Result<Option<Process>, Error> {
+    pub fn keeper_process(&self) -> Result<Option<Process>, Error> {
         self.read("seat.json")
     }
 
     /// Whether its keeper lives.
     pub fn is_alive(&self) -> Result<bool, Error> {
-        Ok(self.seated()?.is_some_and(Process::is_alive))
+        Ok(self.keeper_process()?.is_some_and(Process::is_alive))
     }
 
     /// The keeper's exit status, if it said so.

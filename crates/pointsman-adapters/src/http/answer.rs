@@ -1,4 +1,4 @@
-//! What a server answered.
+//! A server's answer.
 
 use serde::de::DeserializeOwned;
 

@@ -18,7 +18,6 @@ pub(super) struct Breaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallPermission {
     Go,
-    /// Not for this long.
     Rest(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! Performing requests.
+//! The HTTP client performs requests.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::answer::{Answer, next_page};
 use super::breaker::CallPermission;
 use super::counts::Count;
 use super::error::{Error, ErrorKind};
-use super::etags::Kept;
+use super::etags::CachedAnswer;
 use super::host::{Host, RateLimit};
 use super::request::{Method, Request};
 use super::{backoff, date};
@@ -188,7 +188,7 @@ impl Client {
         &self,
         request: &Request,
         url: &str,
-        kept: Option<&Kept>,
+        kept: Option<&CachedAnswer>,
     ) -> Result<(u16, HeaderMap, Vec<u8>), Error> {
         let accept = if request.json { "application/json" } else { "*/*" };
         let mut builder = ureq::http::Request::builder().method(request.method.name()).uri(url);
@@ -226,7 +226,7 @@ impl Client {
         &self,
         request: &Request,
         url: &str,
-        kept: Option<Kept>,
+        kept: Option<CachedAnswer>,
         (status, headers, body): (u16, HeaderMap, Vec<u8>),
     ) -> Result<Answer, Failed> {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -264,7 +264,7 @@ impl Client {
                 self.host.was_well();
                 if let (Method::Get, Some(etag)) = (request.method, header("etag")) {
                     let (etag, body, next) = (etag.to_owned(), answer.body.clone(), answer.next.clone());
-                    self.host.etags().put(self.account, url, Kept { etag, body, next });
+                    self.host.etags().put(self.account, url, CachedAnswer { etag, body, next });
                 }
                 Ok(answer)
             }

@@ -1,4 +1,4 @@
-//! What went wrong with a call, in words without secrets, and what may be done about it.
+//! Failures of a call, in words without secrets, and what may be done about them.
 
 use std::time::Duration;
 

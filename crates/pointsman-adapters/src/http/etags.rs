@@ -7,7 +7,7 @@ const BYTES: usize = 16 << 20;
 
 /// An answer and the server's name for its version.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct CachedAnswer {
     pub(super) etag: String,
     pub(super) body: Vec<u8>,
     pub(super) next: Option<String>,
@@ -16,13 +16,13 @@ pub(super) struct Kept {
 /// By account and address: what one account sees is not for another.
 #[derive(Default)]
 pub(super) struct Etags {
-    kept: HashMap<(u64, String), (u64, Kept)>,
+    kept: HashMap<(u64, String), (u64, CachedAnswer)>,
     bytes: usize,
     used: u64,
 }
 
 impl Etags {
-    pub(super) fn get(&mut self, account: u64, url: &str) -> Option<Kept> {
+    pub(super) fn get(&mut self, account: u64, url: &str) -> Option<CachedAnswer> {
         self.used += 1;
         let used = self.used;
         let (last, kept) = self.kept.get_mut(&(account, url.to_owned()))?;
@@ -31,7 +31,7 @@ impl Etags {
     }
 
     /// Keeps an answer; the ones that were not asked for the longest make room.
-    pub(super) fn put(&mut self, account: u64, url: &str, answer: Kept) {
+    pub(super) fn put(&mut self, account: u64, url: &str, answer: CachedAnswer) {
         let key = (account, url.to_owned());
         self.forget(&key);
         if answer.body.len() > BYTES / 4 {
@@ -56,11 +56,11 @@ impl Etags {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, Etags, Kept};
+    use super::{BYTES, CachedAnswer, Etags};
 
     #[test]
     fn what_was_not_used_for_long_makes_room() {
-        let kept = || Kept { etag: "e".to_owned(), body: vec![0; BYTES / 4], next: None };
+        let kept = || CachedAnswer { etag: "e".to_owned(), body: vec![0; BYTES / 4], next: None };
         let mut etags = Etags::default();
         for url in ["a", "b", "c", "d"] {
             etags.put(1, url, kept());

@@ -1,4 +1,4 @@
-//! What is asked of a server.
+//! A request to a server.
 
 use serde::Serialize;
 

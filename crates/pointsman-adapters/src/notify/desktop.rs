@@ -19,7 +19,6 @@ const INHERITED: [&str; 8] = [
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// The program.
 pub const PROGRAM: &str = "notify-send";
 
 /// Shows a notice. Both texts become arguments: they must be our own words, never text from outside.

@@ -1,4 +1,4 @@
-//! Who is alive on this machine, as far as `/proc` tells us about processes of our own user.
+//! The processes that are alive on this machine, as far as `/proc` tells us about processes of our own user.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

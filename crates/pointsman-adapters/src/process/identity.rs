@@ -1,5 +1,5 @@
-//! Which process a pid means. A pid alone proves nothing, it is given out again; pid and start time do,
-//! on the machine they were read on.
+//! The identity of a process. A pid alone proves nothing, it is given out again; pid and start time do, on the
+//! machine they were read on.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Where a process comes from, as the kernel tells it.
+//! The ancestors of a process, as the kernel tells them.
 //!
 //! The daemon asks this about everybody who speaks to it. A process can leave its group, its session and its parents, and
 //! clear its environment. It cannot take off the mark that [`Run::untrusted`](super::Run::untrusted) puts on a whole
@@ -76,14 +76,14 @@ pub fn variable_of(pid: u32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Holds a process while it is looked at: as long as [`Held::is_there`] says so, its pid means this very process.
+/// Holds a process while it is looked at: as long as [`ProcessHandle::is_there`] says so, its pid means this very process.
 #[derive(Debug)]
-pub struct Held {
+pub struct ProcessHandle {
     pid: u32,
     handle: std::os::fd::OwnedFd,
 }
 
-impl Held {
+impl ProcessHandle {
     /// Holds the process that connected this socket, which had this pid then. The kernel keeps a handle to it since, so
     /// the answer is right even if that process has ended and its pid was given to another one. Before Linux 6.5 only the
     /// pid is known.
@@ -174,7 +174,8 @@ pub fn reaper() -> io::Result<u32> {
     let told = shell.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut line));
     shell.wait()?;
     told.transpose()?;
-    let orphan = Held::open(line.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?)?;
+    let orphan =
+        ProcessHandle::open(line.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?)?;
     let deadline = Instant::now() + ADOPTION_LIMIT;
     let adopted = loop {
         match ProcStat::read(orphan.pid()) {

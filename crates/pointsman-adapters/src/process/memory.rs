@@ -1,4 +1,4 @@
-//! How much memory the machine has to give.
+//! The memory that the machine has to give.
 
 /// Memory that programs could still have, in megabytes; none if the system does not say.
 pub fn free_memory_mb() -> Option<u64> {

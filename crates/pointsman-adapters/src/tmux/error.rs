@@ -1,3 +1,5 @@
+//! Failures of the tmux server.
+
 use std::io;
 use std::path::PathBuf;
 
@@ -17,7 +19,6 @@ pub enum Error {
     SocketTooLong {
         /// The path that was asked for.
         path: PathBuf,
-        /// Its length in bytes.
         len: usize,
     },
     /// Something that is not a socket of ours sits at the socket's path; it is left alone.
@@ -49,7 +50,6 @@ pub enum Error {
     Transcript {
         /// Where the transcript should have gone.
         path: PathBuf,
-        /// Why not.
         refusal: Refusal,
     },
     /// No server answers on the socket.

@@ -1,3 +1,5 @@
+//! Panes of the tmux server: their ids, processes and ends.
+
 use std::fmt;
 use std::str::FromStr;
 

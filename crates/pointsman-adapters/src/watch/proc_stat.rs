@@ -1,3 +1,5 @@
+//! The line of `/proc/PID/stat`: the parent and the start time of a process.
+
 use std::fs::File;
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! What a sleeping thread is waiting in, as `/proc/<pid>/task/<tid>/syscall` tells it.
+//! The system call that a sleeping thread waits in, as `/proc/<pid>/task/<tid>/syscall` tells it.
 
 /// The system calls that matter for the question "does it wait for someone to type?".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

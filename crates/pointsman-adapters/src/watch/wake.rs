@@ -1,3 +1,5 @@
+//! A file descriptor that wakes a thread out of `poll`.
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What a webhook is about, and whose deed it was. Hints: nothing follows from them but which question is asked.
+//! The subject of a webhook, and the account that caused it. Hints: nothing follows from them but which question is
+//! asked.
 
 use serde::Deserialize;
 
@@ -25,7 +26,6 @@ pub enum NewsTopic {
     Begun,
     /// Issues, pull requests, reviews, comments.
     Talk,
-    /// It does not say.
     Anything,
 }
 

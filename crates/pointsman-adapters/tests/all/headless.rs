@@ -55,7 +55,7 @@ impl Stage {
 
     /// Takes the keeper's side. The record stays with the real process: whoever ends the session must not end us.
     fn sit(&self) -> Option<KeeperLock> {
-        let place = self.headless.place("dev-shop-1").unwrap();
+        let place = self.headless.session_dir("dev-shop-1").unwrap();
         let record = fs::read(place.dir().join("seat.json")).unwrap();
         let sitting = place.sit().unwrap();
         fs::write(place.dir().join("seat.json"), record).unwrap();
@@ -64,7 +64,7 @@ impl Stage {
 
     /// The record of a keeper that is gone.
     fn forget_keeper(&self) {
-        let place = self.headless.place("dev-shop-1").unwrap();
+        let place = self.headless.session_dir("dev-shop-1").unwrap();
         let running = self.headless.find("dev-shop-1").unwrap().unwrap();
         process::end_group(running.pid, running.start_time.unwrap(), LIMIT);
         fs::write(place.dir().join("seat.json"), "{\"pid\": 4000000, \"start_time\": 1}").unwrap();
@@ -119,7 +119,7 @@ fn a_second_start_of_the_same_run_finds_the_first_and_another_run_has_to_wait() 
 fn a_keeper_that_leaves_at_once_is_no_trouble_if_another_one_sits() {
     let stage = Stage::new("#!/bin/sh\necho 'no seat for me' >&2\nexit 3\n");
     // Nobody waits for its limit here: what it said is on record at once.
-    let place = stage.headless.place("dev-shop-1").unwrap();
+    let place = stage.headless.session_dir("dev-shop-1").unwrap();
     std::thread::scope(|scope| {
         let started = scope.spawn(|| stage.headless.start(&stage.session("e1")));
         eventually("it says why", LIMIT, || {
@@ -162,7 +162,7 @@ fn a_dead_session_hears_nothing_and_says_how_it_went() {
     stage.headless.start(&stage.session("e1")).unwrap();
     let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
     process::end_group(running.pid, running.start_time.unwrap(), LIMIT);
-    let place = stage.headless.place("dev-shop-1").unwrap();
+    let place = stage.headless.session_dir("dev-shop-1").unwrap();
     let ended = stage.headless.wait_for_exit("dev-shop-1", LIMIT).unwrap().unwrap();
     assert!(ended.dead);
     assert_eq!(place.left().unwrap(), Some(0));
@@ -212,7 +212,7 @@ fn names_that_are_paths_and_torn_or_foreign_files_are_refused() {
     let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
     let words = AgentInput { operation: "../../x", text: "x", last: false };
     assert!(stage.headless.say("dev-shop-1", &running, "e1", &words).is_err());
-    let place = stage.headless.place("dev-shop-1").unwrap();
+    let place = stage.headless.session_dir("dev-shop-1").unwrap();
     // Nobody's prompt is passed over, and does not come back.
     let mut sitting = stage.sit().unwrap();
     fs::write(place.dir().join("prompts/m-1-1.json"), "{\"text\": ").unwrap();

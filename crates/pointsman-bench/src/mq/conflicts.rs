@@ -1,4 +1,4 @@
-//! What it costs to know of every branch in the line whether it conflicts with the main branch.
+//! What it costs to know of every branch in the merge queue whether it conflicts with the main branch.
 
 use std::time::Instant;
 

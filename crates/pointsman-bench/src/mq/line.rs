@@ -16,7 +16,7 @@ use crate::wait;
 const LINE: &str = "line";
 /// Files that are there before: a small project.
 const FILES: usize = 200;
-/// Between two looks at the line: short beside a gate.
+/// Between two looks at the merge queue: short beside a gate.
 const LOOK: Duration = Duration::from_millis(20);
 /// Far beyond any good value, in units of one gate run per branch.
 const PATIENCE: u64 = 6;

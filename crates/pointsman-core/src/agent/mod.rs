@@ -15,12 +15,10 @@ use crate::claude::launch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Agent {
-    /// Claude Code.
     Claude,
     /// Codex CLI. It is run like any program so far, and so are Gemini CLI and opencode: they have names of their own so
     /// that a configuration that names them stays valid.
     Codex,
-    /// Gemini CLI.
     Gemini,
     Opencode,
     /// Any program that works in a terminal.
@@ -69,7 +67,6 @@ const BARE: Capabilities = Capabilities {
 };
 
 impl Agent {
-    /// Every kind of agent.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Program];
 
     /// The word in the configuration.

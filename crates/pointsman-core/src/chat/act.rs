@@ -1,4 +1,4 @@
-//! What a person's words mean where they were written.
+//! The meaning of a person's words in the thread where they were written.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,6 @@ pub enum ChatAction {
         /// Although it may have been fired before.
         again: bool,
     },
-    /// It may not.
     Reject {
         reason: String,
     },

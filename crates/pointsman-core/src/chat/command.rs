@@ -17,7 +17,6 @@ pub enum Command {
         /// Its name or the beginning of its hash, if one was given.
         which: Option<String>,
     },
-    /// Do not.
     Reject {
         reason: String,
     },

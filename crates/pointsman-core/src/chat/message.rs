@@ -1,4 +1,4 @@
-//! Who is listened to, and what they said.
+//! Messages from a chat room, and the rule whom to listen to.
 
 use crate::text::clean_block;
 use crate::time::Timestamp;

@@ -1,4 +1,4 @@
-//! What the hooks of the claim life cycle do, decided from the file alone. The forge is asked only where this says so.
+//! The hooks of the claim life cycle, decided from the file alone. The forge is asked only where this says so.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a session of Claude Code is started, so that no dialog stands in its way and its hooks reach us.
+//! The start of a session of Claude Code, so that no dialog stands in its way and its hooks reach us.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -22,7 +22,6 @@ fn hooks() -> [(&'static str, &'static str, &'static str, serde_json::Value); 4]
 /// The reasons why settings were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is not JSON.
     #[error("it is not JSON: {0}")]
     Malformed(String),
     /// A part of it has a shape that nobody expects.

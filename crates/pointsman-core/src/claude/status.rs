@@ -1,4 +1,5 @@
-//! What a session of Claude Code writes about itself into `sessions/<pid>.json`, and what its release can do.
+//! The status that a session of Claude Code writes about itself into `sessions/<pid>.json`, and what its release can
+//! do.
 //!
 //! Nobody has promised that file: one that is missing or different says nothing.
 

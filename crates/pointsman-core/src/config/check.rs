@@ -1,4 +1,4 @@
-//! What must hold beyond the types: names, commands, and keys that only make sense together.
+//! Rules beyond the types: names, commands, and keys that only make sense together.
 
 mod vault;
 

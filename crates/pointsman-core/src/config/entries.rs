@@ -11,7 +11,6 @@ pub enum Origin {
         /// Its line, from 1.
         line: usize,
     },
-    /// The defaults.
     Default,
 }
 

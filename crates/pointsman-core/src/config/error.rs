@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, where, and what to do about it.
+//! Mistakes in a configuration: what is wrong, where, and what to do about it.
 
 use std::fmt;
 use std::sync::LazyLock;

@@ -52,7 +52,6 @@ pub struct ForgeCapabilities {
 }
 
 impl ForgeKind {
-    /// Every kind of forge.
     pub const ALL: [Self; 5] = [Self::Local, Self::Forgejo, Self::Github, Self::Gitlab, Self::Git];
 
     /// The abilities of this kind.

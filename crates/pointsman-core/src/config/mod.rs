@@ -74,7 +74,6 @@ pub struct Config {
     pub timing: Timing,
     /// How often things may happen.
     pub limits: Limits,
-    /// When something is wrong.
     pub health: Health,
     /// When a context is how full.
     pub context: Context,

@@ -1,4 +1,4 @@
-//! What a model says: lines of three kinds, and nothing else.
+//! The model's answer: lines of three kinds, and nothing else.
 //!
 //! ```text
 //! ACTION: {"issue": 12, "do": "duplicate", "of": 7, "why": "…"}

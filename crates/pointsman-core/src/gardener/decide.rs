@@ -1,4 +1,4 @@
-//! Which proposals are carried out. Rules have the last word.
+//! The choice of proposals that are carried out. Rules have the last word.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What is too small for an issue of its own: three of a group make one.
+//! Findings too small for an issue of their own: three of a group make one.
 
 use std::collections::BTreeMap;
 

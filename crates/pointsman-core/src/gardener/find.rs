@@ -1,4 +1,4 @@
-//! What looks wrong with the open issues.
+//! Faults of the open issues, found by rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

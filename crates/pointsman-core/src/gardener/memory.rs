@@ -1,4 +1,4 @@
-//! What the gardener remembers: what was decided about which state of an issue, and what it saw when.
+//! The gardener's memory: what was decided about which state of an issue, and what it saw when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,6 @@ const UNBLOCKS: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When was looked last.
     pub looked_at: Timestamp,
     /// What was decided, by the finding's key: the state of the issues then.
     pub decided: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! How alike two issues are. No network, no model: words in their plainest form and parts of words, weighed by how rare
-//! they are among all open issues. It proposes; whoever decides reads both.
+//! The likeness of two issues. No network, no model: words in their plainest form and parts of words, weighed by how
+//! rare they are among all open issues. It proposes; whoever decides reads both.
 
 use std::collections::{BTreeMap, BTreeSet};
 

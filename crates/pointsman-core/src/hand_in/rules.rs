@@ -1,4 +1,4 @@
-//! Which files of a working tree are handed in.
+//! The rules that select the files of a working tree to hand in.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,6 @@ pub enum Why {
     /// It takes the place of something else.
     InTheWay,
     TooLarge,
-    /// It is no text.
     NotText,
     /// There are more than enough without it.
     TooMany,
@@ -75,7 +74,6 @@ pub enum Why {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     pub taken: Vec<String>,
-    /// Paths that are not.
     pub refused: Vec<Refusal>,
 }
 

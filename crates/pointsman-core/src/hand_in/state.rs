@@ -1,4 +1,4 @@
-//! What was handed in, from its commit to its end. There is one at a time for each role.
+//! The state of a hand-in, from its commit to its end. There is one at a time for each role.
 
 use serde::{Deserialize, Serialize};
 

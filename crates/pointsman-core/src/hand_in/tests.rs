@@ -190,7 +190,7 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
 #[test]
 fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
     let (notes, code) = (["AGENTS.md".to_owned()], ["AGENTS.md".to_owned(), "a.rs".to_owned()]);
-    let quiet = Silence {
+    let quiet = UnreportedCi {
         waited: Duration::from_secs(60),
         limit: Duration::from_secs(60),
         begun: false,
@@ -200,11 +200,11 @@ fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
     };
     for (silence, expected) in [
         (quiet, Checks::Green),
-        (Silence { waited: Duration::from_secs(59), ..quiet }, Checks::Open),
-        (Silence { begun: true, ..quiet }, Checks::Silent),
-        (Silence { required: true, ..quiet }, Checks::Silent),
-        (Silence { gate: false, ..quiet }, Checks::Silent),
-        (Silence { files: &code, ..quiet }, Checks::Silent),
+        (UnreportedCi { waited: Duration::from_secs(59), ..quiet }, Checks::Open),
+        (UnreportedCi { begun: true, ..quiet }, Checks::Silent),
+        (UnreportedCi { required: true, ..quiet }, Checks::Silent),
+        (UnreportedCi { gate: false, ..quiet }, Checks::Silent),
+        (UnreportedCi { files: &code, ..quiet }, Checks::Silent),
     ] {
         assert_eq!(silence.checks(), expected, "{silence:?}");
     }

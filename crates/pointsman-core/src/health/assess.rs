@@ -1,4 +1,4 @@
-//! The rules.
+//! The rules that turn facts into findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What was looked at. What could not be looked at is nothing, and is never taken for well or ill.
+//! The observed facts. A fact that could not be observed is none, and is never taken for well or ill.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,6 @@ pub struct SessionFact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenIssue {
     pub number: Number,
-    /// When it was written.
     pub created_at: Timestamp,
     /// Issues that it waits for.
     pub dependencies: Vec<Number>,

@@ -1,4 +1,4 @@
-//! What can be wrong, and how bad that is.
+//! The closed list of faults, and how bad each is.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All.
     pub const ALL: [Self; 15] = [
         Self::Memory,
         Self::Swap,

@@ -1,4 +1,4 @@
-//! What may be done about a finding without asking anybody. Nothing of it can destroy work.
+//! Remedies that need no question to anybody. None of them can destroy work.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What people's answers to the supervisor mean.
+//! The meaning of people's answers to the supervisor.
 
 use super::{Finding, Kind, Memory};
 use crate::chat::{Command, Reply};
@@ -12,7 +12,6 @@ pub enum Verdict {
     /// A warning is not told until then.
     Ignore {
         kind: Kind,
-        /// Until when.
         until: Timestamp,
     },
     /// The task's session is ended; its work is kept.

@@ -1,4 +1,4 @@
-//! What people are told, and when: if something changed, and again after a while if it needs them.
+//! Reports to people, and their times: if something changed, and again after a while if it needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +24,6 @@ const COMES_BACK: Duration = Duration::from_secs(24 * 3600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When was looked last.
     pub looked_at: Timestamp,
     /// What was wrong then, ignored or not.
     pub findings: Vec<Finding>,
@@ -147,11 +146,11 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
 pub fn judgement(result: Option<&serde_json::Value>) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Judged {
+    struct Judgement {
         summary: String,
     }
     let Some(result) = result else { return Err(words::answer::NO_RESULT.to_owned()) };
-    let judged: Judged =
+    let judged: Judgement =
         serde_json::from_value(result.clone()).map_err(|error| words::answer::not_a("summary", error))?;
     let lines: Vec<&str> = judged.summary.lines().take(SUMMARY_LINES).collect();
     Ok(clean_block(&lines.join("\n"), SUMMARY_BYTES))

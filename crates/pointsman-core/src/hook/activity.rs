@@ -1,4 +1,4 @@
-//! What a session is doing, by what its hooks have said: whether something may be typed into it.
+//! The activity of a session, by what its hooks have said: whether something may be typed into it.
 //!
 //! Claude waits for its hooks, so that a tool is told of before a dialog about it can come up. What is typed only while
 //! the last word was that a turn has ended therefore never meets one.

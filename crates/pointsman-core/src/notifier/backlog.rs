@@ -1,5 +1,4 @@
-//! What becomes of notices that cannot be told: the notifier is tried again, later and later, and the line behind it
-//! has an end.
+//! Notices that cannot be sent: the notifier is tried again, later and later, and the line behind it has an end.
 
 use std::time::Duration;
 

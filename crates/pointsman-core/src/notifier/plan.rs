@@ -1,4 +1,4 @@
-//! Who tells a notice, and when.
+//! The choice of notifiers for a notice, and the time.
 
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use crate::timetable::Zone;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub to: Vec<NotifierKind>,
-    /// When not.
     pub quiet: Option<QuietHours>,
     /// Whether what a person has to act on is told all the same.
     pub urgent_when_quiet: bool,

@@ -1,4 +1,4 @@
-//! What a notice is about.
+//! The subject of a notice.
 
 use std::fmt;
 

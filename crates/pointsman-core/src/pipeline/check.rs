@@ -1,4 +1,4 @@
-//! What must hold between the nodes and edges of a pipeline.
+//! Rules between the nodes and edges of a pipeline.
 
 use std::collections::BTreeSet;
 

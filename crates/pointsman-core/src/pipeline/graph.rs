@@ -33,7 +33,6 @@ pub type Attributes = BTreeMap<String, Value>;
 pub struct Value {
     pub text: String,
     pub form: Form,
-    /// Where the value stands.
     pub span: Span,
     /// Where the attribute's name stands.
     pub key_span: Span,

@@ -130,7 +130,6 @@ impl Handler {
 pub enum BranchFailure {
     /// The other branches go on, and the fan-in reports a partial success.
     Continue,
-    /// The run fails.
     EndRun,
 }
 
@@ -142,7 +141,6 @@ pub enum GateKind {
     Business,
     /// The CI of the main branch after landing.
     E2e,
-    /// A person.
     Manual,
 }
 

@@ -11,7 +11,7 @@ use super::model::{
 use super::run::NodeStatus;
 use super::style_sheet::{self, StyleSheet};
 use super::syntax::{Form, Span};
-use super::vocabulary::{Meaning, On, Work, meaning, meant, nearest};
+use super::vocabulary::{AttributeOwner, Meaning, Work, meaning, meant, nearest};
 use crate::words::pipeline::Sentence;
 
 /// How many bytes a prompt may have once `$goal` is filled in.
@@ -59,13 +59,13 @@ impl Reader<'_> {
 
     fn attributes_known(&mut self) {
         let graph = self.graph;
-        self.known(&graph.attributes, On::Graph);
-        graph.subgraphs.iter().for_each(|group| self.known(&group.attributes, On::Subgraph));
-        graph.nodes.iter().for_each(|node| self.known(&node.attributes, On::Node));
-        graph.edges.iter().for_each(|edge| self.known(&edge.attributes, On::Edge));
+        self.known(&graph.attributes, AttributeOwner::Graph);
+        graph.subgraphs.iter().for_each(|group| self.known(&group.attributes, AttributeOwner::Subgraph));
+        graph.nodes.iter().for_each(|node| self.known(&node.attributes, AttributeOwner::Node));
+        graph.edges.iter().for_each(|edge| self.known(&edge.attributes, AttributeOwner::Edge));
     }
 
-    fn known(&mut self, attributes: &Attributes, on: On) {
+    fn known(&mut self, attributes: &Attributes, on: AttributeOwner) {
         for (key, value) in attributes {
             let span = value.key_span;
             match meaning(key, on) {

@@ -1,4 +1,4 @@
-//! Where a run goes from a node. The same outcomes choose the same edges.
+//! The next node of a run. The same outcomes choose the same edges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,12 @@ pub enum Route {
     /// Along these edges, by their places in the model.
     Edges(Vec<usize>),
     /// A failure goes past gates, which have nothing to judge any more, to the diamond behind them.
-    Past { gates: Vec<String>, to: String },
+    Past {
+        gates: Vec<String>,
+        to: String,
+    },
     /// To a retry target.
     Jump(String),
-    /// Nowhere.
     Stuck,
 }
 

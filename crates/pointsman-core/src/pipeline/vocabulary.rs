@@ -6,7 +6,6 @@ use crate::words::pipeline::Sentence;
 /// The use of an attribute to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It is carried out.
     Ours,
     /// It only changes how Graphviz draws.
     Drawing,
@@ -162,14 +161,14 @@ const DRAWING: &str = include_str!("graphviz_attributes.txt");
 
 /// Which kind of thing an attribute stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum On {
+pub(super) enum AttributeOwner {
     Graph,
     Subgraph,
     Node,
     Edge,
 }
 
-impl On {
+impl AttributeOwner {
     fn ours(self) -> &'static [&'static str] {
         match self {
             Self::Graph => &GRAPH_OURS,
@@ -190,7 +189,7 @@ impl On {
 }
 
 /// What an attribute means there.
-pub(super) fn meaning(key: &str, on: On) -> Meaning {
+pub(super) fn meaning(key: &str, on: AttributeOwner) -> Meaning {
     if on.ours().contains(&key) {
         return Meaning::Ours;
     }
@@ -201,7 +200,7 @@ pub(super) fn meaning(key: &str, on: On) -> Meaning {
 }
 
 /// The attribute of ours that was probably meant.
-pub(super) fn meant(key: &str, on: On) -> Option<&'static str> {
+pub(super) fn meant(key: &str, on: AttributeOwner) -> Option<&'static str> {
     nearest(key, on.ours().iter().copied())
 }
 

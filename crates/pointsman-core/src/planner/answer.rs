@@ -1,5 +1,5 @@
-//! What a model says: one object, and nothing else. Whatever is not of this form makes all of it useless: whoever wrote
-//! it did not understand the question.
+//! The model's answer: one object, and nothing else. Whatever is not of this form makes all of it useless: whoever
+//! wrote it did not understand the question.
 //!
 //! ```text
 //! {"triage": [
@@ -74,7 +74,6 @@ pub struct Proposal {
     pub title: String,
     /// What is to be done and why it matters.
     pub text: String,
-    /// When it is done.
     pub criteria: Vec<String>,
     /// What has to be done before.
     pub depends_on: Vec<Number>,

@@ -1,4 +1,4 @@
-//! Which of a plan is carried out. Rules have the last word.
+//! The choice of what is carried out of a plan. Rules have the last word.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -79,7 +79,6 @@ pub struct NewIssue {
     pub title: String,
     /// What is to be done and why it matters.
     pub text: String,
-    /// When it is done.
     pub criteria: Vec<String>,
     /// What has to be done before.
     pub depends_on: BTreeSet<Number>,

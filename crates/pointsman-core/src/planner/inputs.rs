@@ -1,4 +1,4 @@
-//! What a plan is made from, and whether any of it is new.
+//! The inputs of a plan, and whether any of them is new.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +87,6 @@ pub struct Question {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When was looked last.
     pub looked_at: Timestamp,
     /// What the last plan was made from.
     pub known: SeenInputs,

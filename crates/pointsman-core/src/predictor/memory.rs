@@ -1,4 +1,4 @@
-//! What is remembered from day to day.
+//! The predictor's memory from day to day.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,6 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When was looked last.
     pub looked_at: Timestamp,
     /// The machine, day by day, oldest first.
     pub samples: Vec<Sample>,

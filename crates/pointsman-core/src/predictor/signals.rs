@@ -139,7 +139,7 @@ pub fn predict(memory: &Memory, figures: &Figures, config: &Config) -> Vec<Predi
 }
 
 /// A straight line through the days of a figure, from the last day back.
-struct Line {
+struct Trend {
     /// What it changes by a day.
     slope: f64,
     /// How well the days lie on it, from 0 to 1.
@@ -148,7 +148,7 @@ struct Line {
     first: (f64, f64),
 }
 
-impl Line {
+impl Trend {
     /// Nothing if there are too few days for a trend.
     fn through(samples: &[Sample], figure: impl Fn(&Sample) -> Option<u64>) -> Option<Self> {
         const DAY: f64 = 86_400_000.0;
@@ -187,7 +187,7 @@ fn disks(samples: &[Sample], threshold: u64) -> Vec<Prediction> {
     let last = samples.last().into_iter().flat_map(|last| &last.disks);
     last.filter(|(_, percent)| **percent <= threshold)
         .filter_map(|(path, percent)| {
-            let line = Line::through(samples, |sample| sample.disks.get(path).copied())?;
+            let line = Trend::through(samples, |sample| sample.disks.get(path).copied())?;
             let in_days =
                 line.days_to(threshold as f64 - *percent as f64 + 1.0).filter(|_| line.slope > 0.0)?;
             Some(Prediction::DiskFills {
@@ -205,7 +205,7 @@ fn disks(samples: &[Sample], threshold: u64) -> Vec<Prediction> {
 /// Memory comes and goes with what runs: only what falls steadily is a trend.
 fn memory_shrinks(samples: &[Sample], threshold: u64) -> Option<Prediction> {
     let free_mb = samples.last()?.free_memory_mb.filter(|free| *free >= threshold)?;
-    let line = Line::through(samples, |sample| sample.free_memory_mb)?;
+    let line = Trend::through(samples, |sample| sample.free_memory_mb)?;
     let steady = line.slope < 0.0 && line.fit >= STEADY;
     let in_days = line.days_to(threshold as f64 - free_mb as f64).filter(|_| steady)?;
     Some(Prediction::MemoryShrinks {

@@ -1,4 +1,4 @@
-//! Who is first: urgency, then age. Waiting makes urgent, so that nothing starves.
+//! The order of the merge queue: urgency, then age. Waiting makes urgent, so that nothing starves.
 
 use std::cmp::Reverse;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the gate said about one tree, and what follows from it.
+//! The gate's runs on one tree, and the verdict that follows from them.
 
 use serde::{Deserialize, Serialize};
 

@@ -103,7 +103,7 @@ impl QueueSimulation {
     pub fn step(&mut self) -> bool {
         self.measure();
         let Plan { land, eject, set_aside, bring_back, test, main_is_red: _ } =
-            plan(&self.policy, &self.train());
+            plan(&self.policy, &self.chain());
         if let Some(place) = land {
             self.land(place);
         } else if !eject.is_empty() {
@@ -155,7 +155,7 @@ impl QueueSimulation {
         &self.ejected
     }
 
-    /// Those that were beside the train at some time.
+    /// Those that were beside the chain at some time.
     pub fn suspected(&self) -> &BTreeSet<EntryId> {
         &self.suspected
     }
@@ -166,7 +166,7 @@ impl QueueSimulation {
     }
 
     /// The input that the planner gets.
-    pub fn train(&self) -> QueueFacts {
+    pub fn chain(&self) -> QueueFacts {
         let runs = |tree: &Tree| self.known.get(tree).copied().unwrap_or_default();
         let members = self
             .members()
@@ -198,7 +198,7 @@ impl QueueSimulation {
     fn tree(&self, subject: Subject) -> Tree {
         match subject {
             Subject::Main => self.main(),
-            Subject::Car(place) => self.candidate(place),
+            Subject::Member(place) => self.candidate(place),
             Subject::Aside(entry) => self.aside[&entry].clone(),
         }
     }
@@ -215,9 +215,9 @@ impl QueueSimulation {
 
     fn land(&mut self, place: usize) {
         let (from, to) = (self.main(), self.candidate(place));
-        let train: Vec<_> = self.members().take(place + 1).collect();
-        self.line.retain(|entry| !train.contains(entry));
-        self.landed.extend(train);
+        let chain: Vec<_> = self.members().take(place + 1).collect();
+        self.line.retain(|entry| !chain.contains(entry));
+        self.landed.extend(chain);
         self.landings.push(to);
         if self.known.get(&from).is_none_or(|runs| runs.standing() != GateVerdict::Green) {
             self.aside.clear();

@@ -1,4 +1,4 @@
-//! How many branches are tested together.
+//! The number of branches that are tested together.
 
 /// A rate is not believed from fewer branches: those that are missing count as green, so that one early red does not
 /// turn a batch into single steps.

@@ -1,4 +1,4 @@
-//! Where an entry of the merge queue stands, and who paused the queue.
+//! The status of an entry of the merge queue, and of a paused queue.
 
 use serde::{Deserialize, Serialize};
 

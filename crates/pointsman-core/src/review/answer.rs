@@ -1,4 +1,4 @@
-//! What a reviewer writes as its result. It is outside text: whatever is not exactly as it must be makes it unusable.
+//! The result that a reviewer writes. It is outside text: whatever is not exactly as it must be makes it unusable.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +45,6 @@ pub struct Answer {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     Approve,
-    /// It must change first.
     RequestChanges,
     Discuss,
 }

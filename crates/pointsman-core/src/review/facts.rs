@@ -1,4 +1,4 @@
-//! What is known about a change before anybody judges it.
+//! Facts about a change, collected before anybody judges it.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ pub struct Facts {
     /// Tests that are gone or switched off, in words.
     pub fewer_tests: Vec<String>,
     /// Landed work that it takes back.
-    pub taken_back: Vec<TakenBack>,
+    pub taken_back: Vec<RevertedWork>,
     /// What looks like a secret.
     pub secrets: Vec<Secret>,
 }
@@ -62,7 +62,7 @@ pub struct Landed {
 
 /// Landed work that a change takes back in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenBack {
+pub struct RevertedWork {
     /// The commit that brought it.
     pub sha: Sha,
     /// What that says it did.
@@ -221,15 +221,15 @@ fn fewer_tests(change: &Change) -> Vec<String> {
 }
 
 /// A hunk that undoes another: what came goes, what went comes back. An edit of new lines brings others instead.
-fn taken_back(change: &Change, landed: &[Landed]) -> Vec<TakenBack> {
-    let mut found: Vec<TakenBack> = Vec::new();
+fn taken_back(change: &Change, landed: &[Landed]) -> Vec<RevertedWork> {
+    let mut found: Vec<RevertedWork> = Vec::new();
     for file in &change.files {
         for commit in landed {
             let of_file = commit.hunks.iter().filter(|(path, _)| *path == file.path).map(|(_, hunk)| hunk);
             let undone = of_file.filter(|theirs| file.hunks.iter().any(|ours| undoes(ours, theirs))).count();
             if undone > 0 {
                 let (sha, subject) = (commit.sha.clone(), commit.subject.clone());
-                found.push(TakenBack { sha, subject, path: file.path.clone() });
+                found.push(RevertedWork { sha, subject, path: file.path.clone() });
             }
         }
     }

@@ -20,7 +20,7 @@ mod secrets;
 mod tests;
 
 pub use answer::{Answer, Finding, FollowUp, Verdict};
-pub use facts::{Facts, Landed, Scope, TakenBack};
+pub use facts::{Facts, Landed, RevertedWork, Scope};
 pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, protected};

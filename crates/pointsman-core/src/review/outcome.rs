@@ -1,4 +1,4 @@
-//! What becomes of an answer. Facts can make it more careful, never less.
+//! The outcome of an answer. Facts can make it more careful, never less.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which paths are what: code, tests, settings of agents, and what only a person may let through.
+//! Kinds of paths: code, tests, settings of agents, and what only a person may let through.
 
 use crate::config::Config;
 

@@ -1,4 +1,4 @@
-//! What is to be done about a pull request next, looked at again and again.
+//! The next step for a pull request. It is decided anew at every look.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What looks like a secret in the lines that a change brings. The secret itself is never repeated.
+//! Texts that look like a secret in the lines that a change brings. The secret itself is never repeated.
 
 use std::sync::LazyLock;
 

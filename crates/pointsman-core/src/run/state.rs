@@ -1,4 +1,4 @@
-//! What happens to a run, and what is to be done about it.
+//! Events of a run, and the next duty.
 
 use std::time::Duration;
 

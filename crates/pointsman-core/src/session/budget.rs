@@ -1,4 +1,4 @@
-//! What work may cost, and what it has cost so far.
+//! Budgets of work, and the spending so far.
 
 use serde::{Deserialize, Serialize};
 

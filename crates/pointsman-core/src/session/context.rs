@@ -1,4 +1,4 @@
-//! How full a session's context is, and how urgent that is.
+//! The fill of a session's context, and how urgent it is.
 
 use std::time::Duration;
 
@@ -30,7 +30,6 @@ pub enum Source {
     StatusLine,
     /// The usage figures of its transcript.
     Transcript,
-    /// Symptoms only.
     Symptoms,
 }
 

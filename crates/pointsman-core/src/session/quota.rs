@@ -18,7 +18,6 @@ pub struct Window {
     /// Its name: `five_hour`, `seven_day`.
     pub name: String,
     pub used_permille: u16,
-    /// When it begins anew.
     pub resets_at: Timestamp,
 }
 

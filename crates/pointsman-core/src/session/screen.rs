@@ -1,4 +1,4 @@
-//! What the terminal of Claude Code shows, as far as it decides whether something may be typed into it.
+//! The screen of Claude Code, as far as it decides whether something may be typed into it.
 //!
 //! Nothing here says that a session is idle: the prompt is shown while it works as well. A dialog is recognised by its
 //! shape (a list to choose from above a line that tells the keys), so that one that nobody has seen yet is one too.

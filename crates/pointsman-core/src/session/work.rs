@@ -1,5 +1,4 @@
-//! Where a session is in its work: the crash-proof record, and how phases are told from what the
-//! agent does.
+//! The work state of a session: the crash-proof record, and how phases are told from what the agent does.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +18,6 @@ pub enum WorkPhase {
 }
 
 impl WorkPhase {
-    /// Every phase.
     pub const ALL: [Self; 5] =
         [Self::Investigation, Self::Planning, Self::Implementation, Self::Testing, Self::Completion];
 
@@ -53,9 +51,7 @@ pub enum TestsStatus {
     #[default]
     Unknown,
     Running,
-    /// The last run passed.
     Passing,
-    /// The last run failed.
     Failing,
 }
 

@@ -107,7 +107,7 @@ impl Effect {
     }
 }
 
-/// What a session's first prompt tells.
+/// The subject of a session's first prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opening {
@@ -121,7 +121,7 @@ pub enum Opening {
     Anew,
 }
 
-/// How a session ended.
+/// The way in which a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {

@@ -1,4 +1,4 @@
-//! What can happen to a task. Every input of the daemon becomes one of these.
+//! Events of a task. Every input of the daemon becomes one of these.
 
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +214,7 @@ pub enum Order {
     RestartFresh,
 }
 
-/// What the forge says of a pull request.
+/// The state of a pull request on the forge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum PrFact {
@@ -227,7 +227,7 @@ pub enum PrFact {
     },
 }
 
-/// CI's answer.
+/// The verdict of CI on a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum CiVerdict {
@@ -251,7 +251,7 @@ pub enum CiVerdict {
     },
 }
 
-/// What a review says.
+/// The verdict of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {

@@ -1,4 +1,4 @@
-//! What an agent says in its phase file.
+//! Phases: the claims of an agent in its phase file.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const SENTINEL: &str = "PHASE:";
 /// How an older protocol spells `escalate`.
 const OLDER_ESCALATE: &str = "needs_human";
 
-/// What the agent last claimed. A claim only asks us to go and look.
+/// A claim of the agent, as it writes it into its phase file. A claim only asks us to go and look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -71,7 +71,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why an agent turned a task down, from its summary file.
+/// The reason for which an agent turned a task down, from its summary file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     pub status: RefusalStatus,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config;
 use crate::part::session;
 
-/// Who decides whether a change may land.
+/// The judge of whether a change may land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewMode {
     /// A person, on the forge.
@@ -15,7 +15,7 @@ pub enum ReviewMode {
     None,
 }
 
-/// What `step` needs to know of the configuration.
+/// The part of the configuration that `step` needs.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Whether there is a CI at all.
@@ -49,7 +49,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What a project's configuration says about its tasks.
+    /// The policy of a project, by its configuration.
     pub fn new(config: &config::Config) -> Self {
         let (timing, limits) = (&config.timing, &config.limits);
         let review = match config.review.mode {

@@ -1,4 +1,4 @@
-//! Which signals a step is worth: read off the task before and after it.
+//! The signals of a step, read off the task before and after it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is remembered about a task. Written to the store after every transition.
+//! The snapshot of a task. Written to the store after every transition.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
 use crate::time::Timestamp;
 
-/// Where a task stands. The names are part of the surface that scripts rely on.
+/// The state of a task. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -108,7 +108,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// What CI said about the head.
+/// The verdict of CI on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Ci {
@@ -141,7 +141,7 @@ impl Ci {
     }
 }
 
-/// What the reviewer said about the head.
+/// The verdict of the reviewer on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Review {
@@ -160,7 +160,7 @@ pub enum Review {
     },
 }
 
-/// What has been used up.
+/// The attempts that a task has used up. They outlive sessions, so that a new session does not start from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempts {
@@ -176,7 +176,7 @@ pub struct Attempts {
     pub premature_done: u32,
 }
 
-/// Why a person was asked.
+/// The cause for which a person was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationCause {
@@ -303,7 +303,7 @@ impl Task {
         }
     }
 
-    /// When time alone will next change something.
+    /// The next time at which time alone changes something.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
         [self.deadline, renotify, self.session.wake_at()].into_iter().flatten().min()

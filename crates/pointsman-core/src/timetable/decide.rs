@@ -15,7 +15,7 @@ const LOOK_BACK: i64 = 32 * 24 * 3_600_000;
 
 /// The memory of a formula's times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct ScheduleMemory {
     /// Up to here every time was used or passed over.
     pub seen: Timestamp,
     /// When the last one was used.
@@ -55,10 +55,11 @@ pub struct Facts {
 /// The decision about a formula's next time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// No time has come.
     Wait,
     /// One has, and is passed over.
-    Skip { why: String },
+    Skip {
+        why: String,
+    },
     /// One has, and is used.
     Run,
 }
@@ -67,14 +68,14 @@ pub enum Decision {
 pub fn decide(
     (formula, cron): (&str, &Cron),
     zone: &dyn Zone,
-    remembered: Option<&Remembered>,
+    remembered: Option<&ScheduleMemory>,
     rules: &Rules,
     facts: &Facts,
     now: Timestamp,
-) -> (Decision, Option<Remembered>) {
+) -> (Decision, Option<ScheduleMemory>) {
     let Some(before) = remembered else {
         // What was before we knew of it was not missed.
-        let begin = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
+        let begin = ScheduleMemory { seen: now, used: None, inputs: None, skipped_because: None };
         return (Decision::Wait, Some(begin));
     };
     let since = Timestamp(before.seen.0.max(now.0.saturating_sub(LOOK_BACK)));
@@ -98,12 +99,15 @@ pub fn decide(
     };
     match why {
         Some(why) => {
-            let after = Remembered { seen: slot, skipped_because: Some(why.clone()), ..before.clone() };
+            let after = ScheduleMemory { seen: slot, skipped_because: Some(why.clone()), ..before.clone() };
             (Decision::Skip { why }, Some(after))
         }
         None => {
             let inputs = Some(facts.inputs.clone());
-            (Decision::Run, Some(Remembered { seen: slot, used: Some(now), inputs, skipped_because: None }))
+            (
+                Decision::Run,
+                Some(ScheduleMemory { seen: slot, used: Some(now), inputs, skipped_because: None }),
+            )
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::time::Timestamp;
 
 pub use cron::Cron;
-pub use decide::{Decision, Facts, Remembered, Rules, decide};
+pub use decide::{Decision, Facts, Rules, ScheduleMemory, decide};
 
 /// A place's clock on the wall.
 pub trait Zone {

@@ -107,7 +107,7 @@ fn week(
     away: std::ops::Range<i64>,
 ) -> (Vec<i64>, Vec<String>) {
     let cron = Cron::parse(text).unwrap();
-    let mut remembered: Option<Remembered> = None;
+    let mut remembered: Option<ScheduleMemory> = None;
     let (mut runs, mut skips) = (Vec::new(), Vec::new());
     for minute in (0..7 * 24 * 60).filter(|minute| !away.contains(&(minute / 60))) {
         let now = Timestamp(MONDAY + minute * MINUTE);

@@ -41,7 +41,6 @@ pub struct RoleValue {
     pub noise: u32,
     /// Noise since the last one that was used.
     pub in_a_row: u32,
-    /// When that began.
     pub noise_since: Option<Timestamp>,
     /// Since when no model is asked any more.
     pub paused_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! What became of what roles did: issues that they filed or closed, and commits that were taken back.
+//! Results of roles, followed to their end: issues that they filed or closed, and commits that were taken back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is submitted to the vault.
+//! Actions as they are submitted to the vault.
 
 use std::fmt;
 

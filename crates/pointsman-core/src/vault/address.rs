@@ -1,4 +1,4 @@
-//! Where an action may be sent.
+//! Addresses that an action may be sent to.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;

@@ -114,7 +114,6 @@ pub enum Event {
         /// They know that it may have been fired before.
         again: bool,
     },
-    /// A person says no.
     Rejected {
         by: String,
         reason: String,

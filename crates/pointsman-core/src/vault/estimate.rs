@@ -1,4 +1,4 @@
-//! How dangerous an action is taken to be, and who must be asked for it.
+//! The estimated danger of an action, and who must be asked for it.
 
 use serde::{Deserialize, Serialize};
 

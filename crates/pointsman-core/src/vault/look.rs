@@ -1,4 +1,5 @@
-//! What the vault's agent says about an action that would be fired without a person. It can only make us more careful.
+//! The opinion of the vault's agent on an action that would be fired without a person. It can only make us more
+//! careful.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a project's configuration says about its vault.
+//! The rules of a project's vault, from its configuration.
 
 use super::entry::Policy;
 use super::estimate::Estimate;

@@ -17,7 +17,7 @@ pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
     if !failed.is_empty() {
         let names: Vec<String> = failed.iter().map(|check| clean_line(&check.name, 100)).collect();
         let summary = format!("failed: {}", names.join(", "));
-        let log: String = failed.iter().map(|check| told(check)).collect();
+        let log: String = failed.iter().map(|check| description(check)).collect();
         return Some(CiVerdict::Failed { summary, log });
     }
     let green = |name: &String| checks.iter().any(|c| c.name == *name && c.state == CheckState::Success);
@@ -27,7 +27,7 @@ pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
 }
 
 /// The forge has no log of an outside CI: all there is is what the CI says of the check, and where its log is.
-fn told(check: &Check) -> String {
+fn description(check: &Check) -> String {
     let details = clean_block(check.details.trim(), DETAILS);
     let more = if details.is_empty() { words::ci::LOG_ELSEWHERE } else { &details };
     format!("== {}\n{more}\n", clean_line(&check.name, 100))

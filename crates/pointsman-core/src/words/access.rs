@@ -1,4 +1,4 @@
-//! Why a request is refused, to whoever sent it.
+//! Reasons why a request is refused, for whoever sent it.
 
 use crate::ids::Number;
 use crate::text::clean_line;

@@ -1,4 +1,4 @@
-//! What the action agent reads, and what its issue is told.
+//! Texts for the action agent, and for its issue.
 
 use crate::action::Report;
 use crate::forge::Issue;

@@ -1,4 +1,4 @@
-//! What people in a chat room read beside the notices: invitations to answer, what came of an answer, reports.
+//! Texts for people in a chat room, beside the notices: invitations to answer, what came of an answer, reports.
 
 use std::time::Duration;
 

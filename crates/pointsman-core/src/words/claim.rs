@@ -1,4 +1,4 @@
-//! What the claim life cycle says to a person's own Claude Code session, and through it to the person.
+//! Texts of the claim life cycle for a person's own Claude Code session, and through it to the person.
 
 use crate::claim::on_hook::Missing;
 use crate::config::Config;

@@ -1,4 +1,4 @@
-//! Why a task is where it is: the facts behind its state, in words.
+//! The facts behind a task's state, in words.
 //!
 //! Nothing is decided here; it only tells what [`crate::task::step`] has decided on.
 
@@ -18,12 +18,12 @@ const QUOTE_CHARS: usize = 200;
 
 /// The facts about a task beyond its snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct TaskSurroundings {
     pub now: Timestamp,
     /// Orders to the world that are not done yet, in their order.
     pub effects: Vec<PendingEffect>,
     /// Messages that the agent has not acknowledged.
-    pub unheard: Vec<Unheard>,
+    pub unheard: Vec<UnacknowledgedMessage>,
     /// What all its sessions have spent.
     pub spent: Spent,
     /// What its project has spent today.
@@ -43,16 +43,15 @@ pub struct PendingEffect {
 
 /// A message that the agent has not acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub struct Unheard {
+pub struct UnacknowledgedMessage {
     pub id: i64,
-    /// Its first words.
     pub headline: Headline,
     /// How often it was sent.
     pub tries: u32,
 }
 
 /// The facts, a sentence each, the most telling first.
-pub fn facts(task: &Task, config: &Config, around: &Surroundings) -> Vec<String> {
+pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<String> {
     let mut facts = vec![format!("{} for {}", task.state, ago(around.now.since(task.since)))];
     facts.extend(task.reason.as_ref().map(|reason| format!("reason: {}", clean_line(reason, QUOTE_CHARS))));
     facts.extend(dependencies(task));
@@ -148,7 +147,7 @@ fn parked(task: &Task, now: Timestamp) -> Option<String> {
     ))
 }
 
-fn spent(config: &Config, around: &Surroundings) -> Vec<String> {
+fn spent(config: &Config, around: &TaskSurroundings) -> Vec<String> {
     let told = |spent, limit, whose: &str, full: &str| {
         let follows = match budget::level(spent, limit) {
             Level::Within => String::new(),
@@ -253,8 +252,8 @@ fn order(pending: &PendingEffect, now: Timestamp) -> String {
     fact
 }
 
-fn unheard(message: &Unheard) -> String {
-    let Unheard { id, headline, tries } = message;
+fn unheard(message: &UnacknowledgedMessage) -> String {
+    let UnacknowledgedMessage { id, headline, tries } = message;
     match tries {
         0 => format!("message m-{id} ({}) waits to be sent", headline.text()),
         _ => format!("message m-{id} ({}) was sent {} and not acknowledged", headline.text(), times(*tries)),
@@ -277,7 +276,7 @@ fn ago(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PendingEffect, Surroundings, Unheard, facts};
+    use super::{PendingEffect, TaskSurroundings, UnacknowledgedMessage, facts};
     use crate::config::Config;
     use crate::ids::{ProjectName, Sha, TaskKey};
     use crate::session::budget::Spent;
@@ -297,9 +296,9 @@ mod tests {
         task
     }
 
-    fn told(task: &Task, config: &str, around: Surroundings) -> String {
+    fn told(task: &Task, config: &str, around: TaskSurroundings) -> String {
         let config = Config::parse(&format!("name = \"shop\"\n{config}"), "test").unwrap();
-        facts(task, &config, &Surroundings { now: NOW, ..around }).join("\n")
+        facts(task, &config, &TaskSurroundings { now: NOW, ..around }).join("\n")
     }
 
     fn sha(digit: &str) -> Sha {
@@ -310,12 +309,12 @@ mod tests {
     fn a_task_in_the_backlog_tells_what_it_depends_on() {
         let mut waiting = task(State::WaitingDependencies);
         waiting.open_dependencies = vec![1, 2];
-        let text = told(&waiting, "", Surroundings::default());
+        let text = told(&waiting, "", TaskSurroundings::default());
         assert!(text.starts_with("waiting_dependencies for 1m\n"), "{text}");
         assert!(text.contains("depends on #1, #2, still open"), "{text}");
         assert!(text.contains("no session was ever started"), "{text}");
         assert!(text.contains("CI is off: nothing tests a change"), "{text}");
-        let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", Surroundings::default());
+        let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", TaskSurroundings::default());
         assert!(off.contains("nothing begins by itself: roles.dev.enabled is false"), "{off}");
     }
 
@@ -330,7 +329,7 @@ mod tests {
             Review::ChangesRequested { sha: sha("b"), by: "an\u{1b}[31mna".into(), body: String::new() };
         waiting.attempts.ci_fixes = 1;
         waiting.deadline = Some(NOW.after(std::time::Duration::from_secs(90)));
-        let text = told(&waiting, "[ci]\ncommand = [\"./ci.sh\"]", Surroundings::default());
+        let text = told(&waiting, "[ci]\ncommand = [\"./ci.sh\"]", TaskSurroundings::default());
         for line in [
             "session dev-shop-3.2 is alive",
             "the agent last said awaiting_review",
@@ -347,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_not_done_yet_tells_its_error_and_its_next_try() {
-        let around = Surroundings {
+        let around = TaskSurroundings {
             effects: vec![PendingEffect {
                 effect: Effect::OpenPullRequest,
                 attempts: 2,
@@ -355,10 +354,10 @@ mod tests {
                 not_before: NOW.after(std::time::Duration::from_secs(30)),
             }],
             unheard: vec![
-                Unheard { id: 7, headline: Headline::CiFailed, tries: 2 },
-                Unheard { id: 8, headline: Headline::Answer, tries: 0 },
+                UnacknowledgedMessage { id: 7, headline: Headline::CiFailed, tries: 2 },
+                UnacknowledgedMessage { id: 8, headline: Headline::Answer, tries: 0 },
             ],
-            ..Surroundings::default()
+            ..TaskSurroundings::default()
         };
         let text = told(&task(State::AwaitingCi), "", around);
         assert!(
@@ -382,7 +381,7 @@ mod tests {
             renotify_at: Timestamp(NOW.0 + 3_600_000),
             notices: 1,
         });
-        let text = told(&asked, "", Surroundings::default());
+        let text = told(&asked, "", TaskSurroundings::default());
         assert!(text.contains("reason: which colour?"), "{text}");
         assert!(text.contains("a person was asked once since 1m ago; again in 1h"), "{text}");
     }
@@ -390,7 +389,7 @@ mod tests {
     #[test]
     fn every_state_can_be_told() {
         for state in State::ALL {
-            assert!(told(&task(state), "", Surroundings::default()).starts_with(state.name()));
+            assert!(told(&task(state), "", TaskSurroundings::default()).starts_with(state.name()));
         }
     }
 
@@ -401,7 +400,7 @@ mod tests {
         full.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::StatusLine });
         full.session.handoffs = 1;
         full.session.continues = true;
-        let text = told(&full, "", Surroundings::default());
+        let text = told(&full, "", TaskSurroundings::default());
         for line in [
             "its context is 93.5% full, by its status line: a successor takes over",
             "session dev-shop-3.2 goes on where its predecessor handed over",
@@ -415,14 +414,14 @@ mod tests {
             stuck: false,
         };
         full.session.handoff = Some(handoff);
-        let text = told(&full, "", Surroundings::default());
+        let text = told(&full, "", TaskSurroundings::default());
         assert!(
             text.contains("it was asked 20s ago to save its work and exit; it is ended by force in 40s"),
             "{text}"
         );
         handoff.stuck = true;
         full.session.handoff = Some(handoff);
-        let text = told(&full, "", Surroundings::default());
+        let text = told(&full, "", TaskSurroundings::default());
         assert!(
             text.contains("asked 20s ago to save its work and exit, did not, and is ended by force"),
             "{text}"
@@ -435,7 +434,7 @@ mod tests {
         (parked.session.stage, parked.session.generation) = (Stage::Alive, 1);
         parked.session.parked_until = Some(Timestamp(NOW.0 + 300_000));
         let spent = Spent { tokens: 900, micro_usd: 1_000_000, ..Spent::default() };
-        let around = || Surroundings { spent, spent_today: spent, ..Surroundings::default() };
+        let around = || TaskSurroundings { spent, spent_today: spent, ..TaskSurroundings::default() };
         let text = told(&parked, "", around());
         assert!(
             text.contains("parked because of outside trouble, which costs no attempt; it goes on in 5m"),

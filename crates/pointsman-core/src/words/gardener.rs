@@ -1,4 +1,4 @@
-//! What is said about grooming: to the model that is asked, on the forge, and to people.
+//! Texts about grooming: to the model that is asked, on the forge, and to people.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};

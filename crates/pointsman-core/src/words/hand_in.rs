@@ -1,4 +1,4 @@
-//! What is said about files that a role hands in: in its commit and its pull request, in the journal, and to people.
+//! Texts about files that a role hands in: in its commit and its pull request, in the journal, and to people.
 
 use crate::config::Config;
 use crate::hand_in::{HandInFiles, Need, Outcome, Refusal, Why};

@@ -1,4 +1,5 @@
-//! How well things are, for people: findings, remedies, summaries, and answers to what people said.
+//! The health of the machine and of a project, for people: findings, remedies, summaries, and answers to what people
+//! said.
 
 use super::{rough, span};
 use crate::health::{Assessment, Disk, Finding, HealthSummary, Kind, Machine, Memory, Remedy, Tail, Verdict};

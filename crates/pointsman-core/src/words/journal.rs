@@ -1,10 +1,10 @@
-//! What happened, by role, a line or a few for each event that a person would tell another.
+//! The journal: by role, a line or a few for each event that a person would tell another.
 
 use serde_json::Value;
 
 use crate::log;
 use crate::role::Role;
-use crate::task::Task;
+use crate::task::{State, Task};
 use crate::text::clean_line;
 
 /// Longest line.
@@ -24,7 +24,7 @@ pub struct Entry {
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
     match log::Entry::read(kind, data) {
         Some(logged) => of_role(&logged),
-        None => of_task(issue?, data),
+        None => of_task(issue?, kind, data),
     }
 }
 
@@ -102,17 +102,23 @@ fn of_run(run: &log::Run, said: &str) -> Entry {
     Entry { role: Role::of_formula(&run.formula), lines: vec![line] }
 }
 
-/// A task came to where a person would look up.
-fn of_task(issue: u64, data: &Value) -> Option<Entry> {
-    data.get("from")?;
-    let said = match data["to"].as_str()? {
-        "working" => "is being worked on",
-        "escalated" => "needs a person",
-        "blocked" => "is blocked",
-        "refused" => "was refused",
-        "merged" => "is on the main branch",
-        "closed" => "is closed",
-        _ => return None,
+/// A task came to a state in which a person would look up.
+fn of_task(issue: u64, kind: &str, data: &Value) -> Option<Entry> {
+    let moved = log::TaskMove::read(kind, data)?;
+    moved.from?;
+    let said = match moved.to {
+        State::Working => "is being worked on",
+        State::Escalated => "needs a person",
+        State::Blocked => "is blocked",
+        State::Refused => "was refused",
+        State::Merged => "is on the main branch",
+        State::Closed => "is closed",
+        State::Backlog
+        | State::WaitingDependencies
+        | State::AwaitingCi
+        | State::AwaitingReview
+        | State::MergeQueue
+        | State::Paused => return None,
     };
     Some(Entry { role: Task::ROLE, lines: vec![format!("#{issue} {said}")] })
 }

@@ -1,4 +1,4 @@
-//! What is said about planning: to the model that is asked, on the forge, and to people.
+//! Texts about planning: to the model that is asked, on the forge, and to people.
 
 use crate::action;
 use crate::forge::Issue;

@@ -37,7 +37,6 @@ pub struct Recovery {
     pub log: String,
     /// `git diff --stat` of the work so far, committed or not.
     pub diff_stat: String,
-    /// The last CI result.
     pub last_ci: Option<String>,
     /// Review comments that were not dealt with.
     pub reviews: Vec<String>,

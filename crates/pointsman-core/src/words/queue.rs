@@ -1,4 +1,4 @@
-//! What people read about a merge queue: one line for what became of a branch, and what is known of a red test.
+//! Texts about a merge queue: one line for what became of a branch, and what is known of a red test.
 
 use crate::ids::{Number, Sha};
 use crate::text::clean_line;

@@ -1,4 +1,4 @@
-//! Why a task is where it is, in one line.
+//! Reasons for a task's state, in one line.
 
 use std::time::Duration;
 
@@ -21,9 +21,7 @@ pub const PREMATURE_DONE: &str = "the agent keeps saying done, but the work is n
 pub const LABELLED_BLOCKED: &str = "the issue is labelled blocked";
 /// Somebody closed the issue.
 pub const CLOSED_BY_SOMEONE: &str = "the issue was closed by someone";
-/// An order.
 pub const PAUSED: &str = "paused by a person";
-/// An order.
 pub const STOPPED: &str = "stopped by a person";
 /// The branch never reached the forge.
 pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in time";

@@ -1,9 +1,9 @@
-//! What the review agent reads, and what it posts.
+//! Texts for the review agent, and those it posts.
 
 use crate::forge::{Issue, PullRequest, Review};
 use crate::ids::{Number, Sha};
 use crate::review::{
-    Answer, Change, Facts, Finding, FollowUp, Kind, Outcome, Secret, SecretKind, TRIES, TakenBack, mark,
+    Answer, Change, Facts, Finding, FollowUp, Kind, Outcome, RevertedWork, Secret, SecretKind, TRIES, mark,
 };
 use crate::task::{Notice, ReviewVerdict};
 use crate::text::{call_nobody, clean_block, clean_line, quote_block};
@@ -29,7 +29,7 @@ pub fn brings_secret(secrets: &[Secret]) -> String {
 }
 
 /// A change that undoes what somebody else has landed.
-pub fn takes_back(landed: &[TakenBack]) -> String {
+pub fn takes_back(landed: &[RevertedWork]) -> String {
     format!("it takes back work that has landed ({})", few(landed.iter().map(|back| back.path.as_str())))
 }
 

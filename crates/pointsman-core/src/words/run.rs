@@ -1,4 +1,4 @@
-//! What the session of a run reads first, and what became of a run.
+//! The first text for the session of a run, and the outcomes of runs.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the store was doing when something went wrong, and what it does not accept. An operation follows "cannot": "cannot read
-//! events". A refusal follows "refused:".
+//! Operations of the store that can fail, and inputs that it does not accept. An operation follows "cannot": "cannot
+//! read events". A refusal follows "refused:".
 
 // The database itself.
 pub const OPEN_DATABASE: &str = "open the database";
@@ -88,9 +88,9 @@ pub const WRITE_THREAD: &str = "write a thread";
 pub const READ_MERGE_QUEUE: &str = "read the merge queue";
 pub const ENQUEUE_BRANCH: &str = "enqueue a branch";
 pub const UPDATE_MERGE_QUEUE: &str = "update the merge queue";
-pub const READ_LINE: &str = "read a line";
-pub const STOP_LINE: &str = "stop a line";
-pub const RESUME_LINE: &str = "resume a line";
+pub const READ_QUEUE_STATE: &str = "read a merge queue";
+pub const PAUSE_QUEUE: &str = "stop a merge queue";
+pub const RESUME_QUEUE: &str = "resume a merge queue";
 pub const WRITE_AUDIT: &str = "write an audit";
 pub const READ_VERDICT: &str = "read a verdict";
 pub const READ_GATE_TIMES: &str = "read how long a gate takes";

@@ -1,4 +1,4 @@
-//! What a session without a terminal has done, a line each, for people who read its transcript.
+//! Turns of a session without a terminal, a line each, for people who read its transcript.
 
 use crate::claude::stream::{Ended, TurnEvent};
 use crate::text;

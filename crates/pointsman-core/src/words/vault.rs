@@ -1,4 +1,4 @@
-//! What people on duty hear of the vault.
+//! Texts about the vault for people on duty.
 
 use std::time::Duration;
 

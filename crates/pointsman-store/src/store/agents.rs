@@ -1,4 +1,4 @@
-//! Who is there: sessions beside what their tasks are at, in one query.
+//! Sessions beside what their tasks are at, in one query.
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkPhase;

@@ -1,5 +1,5 @@
-//! Which captures of a task's working tree there are. The captures themselves are refs in the
-//! mirror; whoever makes or removes one tells this table afterwards.
+//! The list of captures of a task's working tree. The captures themselves are refs in the mirror; whoever makes or
+//! removes one tells this table afterwards.
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::time::Timestamp;

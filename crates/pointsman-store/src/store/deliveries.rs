@@ -25,12 +25,10 @@ pub struct Delivery {
     pub notifier: NotifierKind,
     /// When the notice was written.
     pub at: Timestamp,
-    /// Not before then.
     pub not_before: Timestamp,
     pub posting: Posting,
     /// `pending`, `sent` or `dropped`.
     pub status: String,
-    /// When it was settled.
     pub settled_at: Option<Timestamp>,
     pub error: Option<String>,
 }
@@ -44,8 +42,9 @@ pub enum Delivered {
         /// The thread that it began, or is in.
         thread: Option<Thread>,
     },
-    /// It will not be.
-    Dropped { why: String },
+    Dropped {
+        why: String,
+    },
 }
 
 /// The notices that wait for a notifier, counted.

@@ -1,4 +1,4 @@
-//! What roles, schedules and counts remember of a project: snapshots by name.
+//! Memories of roles, schedules and counts about a project: snapshots by name.
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable, check_memory};

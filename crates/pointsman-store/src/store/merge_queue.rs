@@ -1,4 +1,4 @@
-//! The line in front of the main branch, and its history.
+//! The merge queue in front of the main branch, and its history.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub struct NewEntry {
     pub style: Option<String>,
 }
 
-/// A branch in the line, or one that was.
+/// A branch in the merge queue, or one that was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueEntry {
     pub id: EntryId,
@@ -65,7 +65,6 @@ pub struct QueueEntry {
     pub conflict_files: Vec<String>,
     /// When it was asked for.
     pub requested_at: Timestamp,
-    /// When it landed.
     pub landed_at: Option<Timestamp>,
     /// Why it stands where it stands.
     pub reason: Option<String>,
@@ -142,7 +141,7 @@ impl Store {
     }
 }
 
-/// Puts a branch at the end of the line, under a number of the caller's: [`Store::next_entry`].
+/// Puts a branch at the end of the merge queue, under a number of the caller's: [`Store::next_entry`].
 pub(super) fn add(draft: &mut Draft<'_>, id: EntryId, entry: &NewEntry) -> Result<()> {
     const SQL: &str = "INSERT INTO queue (id, project, branch, issue, pr, identity, head, status,
             conflict_files, requested_at, priority, worktree, style)

@@ -1,4 +1,4 @@
-//! What people are told, once for each key.
+//! Notices to people, one for each key.
 
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;

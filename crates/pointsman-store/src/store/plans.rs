@@ -1,4 +1,4 @@
-//! What grows for ever must not be scanned: query plans of the reads a running daemon repeats.
+//! Query plans of the reads that a running daemon repeats: a table that grows for ever must not be scanned.
 
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::role::Role;

@@ -21,7 +21,6 @@ pub struct ProjectRow {
     /// Its `pointsman.toml`.
     pub config_path: PathBuf,
     pub checkout: PathBuf,
-    /// When it was added.
     pub added_at: Timestamp,
 }
 

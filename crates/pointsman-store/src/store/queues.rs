@@ -12,7 +12,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_word, whole};
 
-/// A project's line in front of its main branch.
+/// A project's merge queue in front of its main branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueRow {
     /// Nothing lands as long as this is set.
@@ -43,15 +43,15 @@ pub struct Audit {
     pub direct: u64,
     /// Pull requests merged by people.
     pub person: u64,
-    /// Stop the line for this.
+    /// Pause the merge queue for this.
     pub alarm: Option<Stopped>,
 }
 
 impl Store {
-    /// A project's line; one that nobody ever touched is at work.
-    pub fn line(&self, project: &ProjectName) -> Result<QueueRow> {
+    /// A project's merge queue; one that nobody ever touched is at work.
+    pub fn queue_state(&self, project: &ProjectName) -> Result<QueueRow> {
         let rows = self.rows(
-            words::store::READ_LINE,
+            words::store::READ_QUEUE_STATE,
             "SELECT * FROM lines WHERE project = $1",
             [Word(project)],
             |row| {
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// Stops a line. One that is stopped already keeps its first reason.
+/// Pauses a merge queue. One that is stopped already keeps its first reason.
 pub(super) fn stop(draft: &mut Draft<'_>, project: &ProjectName, stopped: &Stopped) -> Result<()> {
     const SQL: &str = "INSERT INTO lines (project, stopped_at, stopped_by, stopped_reason)
         VALUES ($1, $2, $3, $4)
@@ -81,15 +81,15 @@ pub(super) fn stop(draft: &mut Draft<'_>, project: &ProjectName, stopped: &Stopp
             stopped_by = excluded.stopped_by, stopped_reason = excluded.stopped_reason
         WHERE lines.stopped_at IS NULL";
     let values = values![Word(project), stopped.at, Word(stopped.by), &stopped.reason];
-    draft.push(Statement::new(words::store::STOP_LINE, SQL, values));
+    draft.push(Statement::new(words::store::PAUSE_QUEUE, SQL, values));
     Ok(())
 }
 
-/// Lets a line go on.
+/// Lets a merge queue go on.
 pub(super) fn resume(draft: &mut Draft<'_>, project: &ProjectName) -> Result<()> {
     const SQL: &str = "UPDATE lines SET stopped_at = NULL, stopped_by = NULL, stopped_reason = NULL
         WHERE project = $1 AND stopped_at IS NOT NULL";
-    draft.push(Statement::new(words::store::RESUME_LINE, SQL, values![Word(project)]));
+    draft.push(Statement::new(words::store::RESUME_QUEUE, SQL, values![Word(project)]));
     Ok(())
 }
 

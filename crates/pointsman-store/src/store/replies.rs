@@ -1,4 +1,4 @@
-//! What people said to agents that were not running: written with the event that tells it, taken once.
+//! Replies of people to agents that were not running: written with the event that tells it, taken once.
 
 use pointsman_core::chat::Reply;
 use pointsman_core::ids::ProjectName;
@@ -27,7 +27,6 @@ pub struct NewReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyRow {
     pub id: i64,
-    /// When they were said.
     pub at: Timestamp,
     pub said: NewReply,
 }

@@ -52,13 +52,11 @@ pub struct SessionRow {
     /// When that process began, as the system counts it: with the pid, it names one process for ever.
     pub start_time: Option<u64>,
     pub tree: Option<PathBuf>,
-    /// When it was registered.
     pub created_at: Timestamp,
     /// When it was last known to live.
     pub last_seen: Timestamp,
     /// How often in a row it was found stale since.
     pub times_stale: u32,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
     pub exit: Option<Exit>,
     pub acknowledges: bool,

@@ -1,4 +1,4 @@
-//! What sessions have spent, by task, by role and by day.
+//! The spending of sessions, by task, by role and by day.
 //!
 //! A session reports what it has spent since its start. The highest report of each day is kept, so
 //! that one that comes twice, or late, or after a restart, counts once; a day's share is what lies

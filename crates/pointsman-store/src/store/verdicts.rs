@@ -1,4 +1,4 @@
-//! What a gate said about a commit or a tree, so that nothing is tested twice.
+//! The verdicts of gates on commits and trees, so that nothing is tested twice.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where each identity is in its work: the truth behind the files that show it.
+//! The work state of each identity: the truth behind the files that show it.
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkState;

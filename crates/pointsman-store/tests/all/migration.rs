@@ -11,7 +11,7 @@ use pointsman_core::run::{Run, RunId};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Exit, Phase, State, Task};
-use pointsman_core::timetable::Remembered;
+use pointsman_core::timetable::ScheduleMemory;
 use pointsman_core::value::{Following, RoleValue};
 use pointsman_core::vault::{Action, Entry, Estimate, Policy, submit};
 use pointsman_core::{gardener, hand_in, health, planner, predictor};
@@ -257,7 +257,7 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!(store.spent_on_task(&key(3), at(10)).unwrap().tokens, 77);
     assert_eq!(store.checkpoints(&key(3)).unwrap().len(), 1);
     assert!(store.verdict(&shop, &sha('b'), "gate").unwrap().is_some());
-    let line = store.line(&shop).unwrap();
+    let line = store.queue_state(&shop).unwrap();
     assert_eq!((line.stopped.unwrap().reason.as_str(), line.person_merges), ("a holiday", 2));
     assert_eq!(store.projects().unwrap().len(), 1);
     assert_eq!(store.due_deliveries(&shop, NotifierKind::Matrix, at(99), 9).unwrap().len(), 1);
@@ -284,7 +284,7 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!((followed.seq, followed.filed.len()), (4, 1));
     let value: RoleValue = store.memory(&shop, "value.predictor").unwrap().unwrap();
     assert_eq!(value.paused_at, Some(at(60)));
-    let times: Remembered = store.memory(&shop, "timetable.run-gardener").unwrap().unwrap();
+    let times: ScheduleMemory = store.memory(&shop, "timetable.run-gardener").unwrap().unwrap();
     assert_eq!(times.used, Some(at(650)));
     assert_eq!(store.cursor(Some(&shop), "gardener").unwrap(), None, "it is in one place only");
 

@@ -258,9 +258,9 @@ impl WriteOne for Store {
     }
 
     fn resume_line(&mut self, project: &ProjectName) -> Result<bool> {
-        let stopped = self.line(project)?.stopped.is_some();
+        let stopped = self.queue_state(project)?.stopped.is_some();
         self.log(Write::QueueResumed { project: project.clone() }, at(1))?;
-        assert!(self.line(project)?.stopped.is_none());
+        assert!(self.queue_state(project)?.stopped.is_none());
         Ok(stopped)
     }
 

@@ -249,9 +249,9 @@ fn task() -> pointsman_view::task::Task {
 }
 
 fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
-    use pointsman_view::task::{Explained, Happened, Ordered};
+    use pointsman_view::task::{Explained, HistoryEntry, Ordered};
     all.insert("task list", shown([task()]));
-    let happened = Happened {
+    let happened = HistoryEntry {
         seq: 1,
         at: at(),
         kind: text("ordered"),

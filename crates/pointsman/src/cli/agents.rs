@@ -91,7 +91,7 @@ impl Arguments {
         let witness = ProcessProbe::new();
         let standing = |row: &AgentRow| {
             let rules = rules.get(&row.session.project).unwrap_or(&usual);
-            witness.standing(&row.session, rules, now)
+            witness.health(&row.session, rules, now)
         };
         let standings = rows.iter().map(standing).collect();
         Ok(Agents { rows, standings })

@@ -119,7 +119,7 @@ fn open(context: &Context) -> Result<Woodpecker, Failure> {
     })
 }
 
-fn told(error: CiError) -> Failure {
+fn failure(error: CiError) -> Failure {
     let code = match &error {
         CiError::Call(call) if matches!(call.status(), Some(404)) => Code::NotFound,
         CiError::Call(call) => match call.retry() {
@@ -138,13 +138,13 @@ fn pipeline(ci: &Woodpecker, number: Option<u64>) -> Result<Pipeline, Failure> {
         Some(number) => number,
         None => newest(ci, |_| true)?.ok_or_else(|| Failure::not_found("there is no pipeline yet"))?,
     };
-    let found = ci.pipeline(number).map_err(told)?;
+    let found = ci.pipeline(number).map_err(failure)?;
     found
         .ok_or_else(|| Failure::not_found(format!("there is no pipeline {number}")).hint("pointsman ci list"))
 }
 
 fn newest(ci: &Woodpecker, wanted: impl Fn(&Pipeline) -> bool) -> Result<Option<u64>, Failure> {
-    let listed = ci.pipelines().map_err(told)?;
+    let listed = ci.pipelines().map_err(failure)?;
     Ok(listed.iter().filter(|pipeline| wanted(pipeline)).map(|pipeline| pipeline.number).max())
 }
 
@@ -158,7 +158,7 @@ fn colour(status: Status) -> anstyle::Style {
 }
 
 fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
-    let pipelines = ci.pipelines().map_err(told)?;
+    let pipelines = ci.pipelines().map_err(failure)?;
     if out.is_json() {
         return out.value(&pipelines.iter().map(view_of).collect::<Vec<_>>());
     }
@@ -236,11 +236,11 @@ fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) ->
     let steps = pipeline.workflows.iter().flat_map(|workflow| &workflow.children);
     let steps: Vec<_> = steps.filter(|step| wanted.is_none_or(|name| step.name == name)).collect();
     if let (Some(name), []) = (wanted, steps.as_slice()) {
-        return Err(told(CiError::NoStep { pipeline: pipeline.number, step: clean_line(name, 60) }));
+        return Err(failure(CiError::NoStep { pipeline: pipeline.number, step: clean_line(name, 60) }));
     }
     let mut read = Vec::new();
     for step in steps {
-        let log = ci.log(pipeline.number, step.id).map_err(told)?;
+        let log = ci.log(pipeline.number, step.id).map_err(failure)?;
         if out.is_json() {
             let (name, status) = (step.name.clone(), step.state.to_string());
             read.push(view::StepLog { step: name, status, exit: step.exit_code, log });
@@ -258,7 +258,7 @@ fn failures(ci: &Woodpecker, number: Option<u64>, out: Out) -> Result<(), Failur
         None => newest(ci, |pipeline| pipeline.status.is_red())?,
     };
     let failed: Vec<FailedStep> = match red {
-        Some(red) => ci.failures(red).map_err(told)?,
+        Some(red) => ci.failures(red).map_err(failure)?,
         None => Vec::new(),
     };
     if out.is_json() {

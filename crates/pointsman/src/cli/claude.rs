@@ -103,7 +103,7 @@ fn install(context: &Context, dir: &Path) -> Result<(), Failure> {
     for (file, content) in &commands {
         phase_file::write_state_file(file, content.as_bytes())?;
     }
-    told(context, "is installed in", dir, &notes)
+    report(context, "is installed in", dir, &notes)
 }
 
 fn uninstall(context: &Context, dir: &Path) -> Result<(), Failure> {
@@ -134,7 +134,7 @@ fn uninstall(context: &Context, dir: &Path) -> Result<(), Failure> {
             Err(error) => notes.push(format!("{} stays: {error}", dir.display())),
         }
     }
-    told(context, "is gone from", dir, &notes)
+    report(context, "is gone from", dir, &notes)
 }
 
 /// A file's text; empty if it is not there.
@@ -149,7 +149,7 @@ fn unusable(path: &Path, error: &settings::Error) -> Failure {
         .hint("nothing was changed; correct the file and try again")
 }
 
-fn told(context: &Context, how: &str, dir: &Path, notes: &[String]) -> Result<(), Failure> {
+fn report(context: &Context, how: &str, dir: &Path, notes: &[String]) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(&Installed { dir: dir.to_owned(), notes: notes.to_vec() });
     }

@@ -1,4 +1,4 @@
-//! What every command starts from: where things lie, how to print, and which project is meant.
+//! The context of every command: where things lie, how to print, and which project is meant.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! `task explain`: the facts come from the core, the history from the log.
 
 use pointsman_core::ids::Number;
+use pointsman_core::log::TaskMove;
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
-use pointsman_core::words::explain::{PendingEffect, Surroundings, Unheard, facts};
+use pointsman_core::words::explain::{PendingEffect, TaskSurroundings, UnacknowledgedMessage, facts};
 use pointsman_core::words::task::waiting_for;
 use pointsman_store::{EventFilter, EventRow, MessageStatus, Store};
-use pointsman_view::task::{Explained, Happened};
-use serde_json::Value;
+use pointsman_view::task::{Explained, HistoryEntry};
 
 use super::context::Context;
 use super::failure::Failure;
@@ -55,9 +55,9 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
     }
     out.line(format!("\n{strong}history{strong:#}"))?;
     for event in history.iter().skip(history.len().saturating_sub(SHOWN_HISTORY)) {
-        let change = match (state_name(event, "from"), state_name(event, "to")) {
-            (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
-            _ => String::new(),
+        let change = match TaskMove::read(&event.kind, &event.data) {
+            Some(TaskMove { from: Some(from), to }) if from != to => format!("{from} → {to}"),
+            Some(_) | None => String::new(),
         };
         let told = events::summary(event, &["from", "to"]);
         out.line(
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
     Ok(())
 }
 
-fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundings, Failure> {
+fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<TaskSurroundings, Failure> {
     let effects = store.pending_effects(&task.key)?.into_iter().map(|pending| PendingEffect {
         effect: pending.effect,
         attempts: pending.attempts,
@@ -81,10 +81,11 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
             MessageStatus::Acknowledged | MessageStatus::Superseded => false,
         };
         // Nobody is left to read those of an earlier session.
-        (waits && message.generation == task.session.generation && task.state != State::Closed)
-            .then_some(Unheard { id: message.id.0, headline: message.headline, tries: message.tries })
+        (waits && message.generation == task.session.generation && task.state != State::Closed).then_some(
+            UnacknowledgedMessage { id: message.id.0, headline: message.headline, tries: message.tries },
+        )
     });
-    Ok(Surroundings {
+    Ok(TaskSurroundings {
         now,
         effects: effects.collect(),
         unheard: unheard.collect(),
@@ -93,20 +94,17 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
     })
 }
 
-/// An entry of the history: what happened, and which way it moved the task.
-fn entry(event: EventRow) -> Happened {
-    let state = |which| state_name(&event, which).map(str::to_owned);
-    Happened {
+/// An entry of the history: an event, and the states that it moved the task between.
+fn entry(event: EventRow) -> HistoryEntry {
+    let moved = TaskMove::read(&event.kind, &event.data);
+    let name = |state: State| state.to_string();
+    HistoryEntry {
         seq: event.seq,
         at: event.at.into(),
-        from: state("from"),
-        to: state("to"),
+        from: moved.and_then(|moved| moved.from).map(name),
+        to: moved.map(|moved| name(moved.to)),
         kind: event.kind,
         session: event.session,
         data: event.data,
     }
-}
-
-fn state_name<'e>(event: &'e EventRow, which: &str) -> Option<&'e str> {
-    event.data.get(which).and_then(Value::as_str)
 }

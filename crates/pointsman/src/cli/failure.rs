@@ -1,4 +1,4 @@
-//! How a command fails: an exit code, what is wrong, what to do next.
+//! Failures of a command: an exit code, what is wrong, what to do next.
 
 use std::fmt::Display;
 
@@ -20,7 +20,6 @@ const SHOWN_BYTES: usize = 4096;
 pub(crate) enum Code {
     /// Nobody reads our output any more: nothing went wrong.
     Done = 0,
-    /// Something went wrong.
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
@@ -30,7 +29,6 @@ pub(crate) enum Code {
     NotFound = 4,
     /// The daemon is needed and not running.
     NoDaemon = 5,
-    /// The configuration is wrong.
     Configuration = 6,
     /// An outside service does not answer.
     Unavailable = 7,

@@ -76,7 +76,7 @@ pub(crate) fn checks(context: &Context, checks: &Checks) -> Result<(), Failure> 
     }
     let mut table = Table::new(["CHECK", "STATE"]);
     for check in &checks.checks {
-        table.row([clean_line(&check.name, 80).into(), said(check.state).into()]);
+        table.row([clean_line(&check.name, 80).into(), check_word(check.state).into()]);
     }
     context.out.table(&table, "No check has said anything about this commit.")
 }
@@ -164,7 +164,7 @@ fn verdict(verdict: ReviewVerdict) -> &'static str {
     }
 }
 
-fn said(state: CheckState) -> &'static str {
+fn check_word(state: CheckState) -> &'static str {
     match state {
         CheckState::Success => "success",
         CheckState::Failure => "failure",

@@ -1,4 +1,4 @@
-//! How well the machine and a project are.
+//! The health of the machine and of a project.
 
 use clap::Args;
 use pointsman_core::health::assess;

@@ -1,4 +1,4 @@
-//! What happened on a day, as a person would tell it.
+//! The journal of a day, as a person would tell it.
 
 use clap::Args;
 use pointsman_core::role::Role;

@@ -110,7 +110,7 @@ fn test(context: &Context) -> Result<(), Failure> {
             delivery.status != "pending" || failing.iter().any(|ill| ill.part == delivery.notifier.as_str())
         };
         if deliveries.iter().all(settled) || Instant::now() >= deadline {
-            break deliveries.into_iter().map(|delivery| told(&delivery, &failing)).collect::<Vec<_>>();
+            break deliveries.into_iter().map(|delivery| tested(&delivery, &failing)).collect::<Vec<_>>();
         }
         std::thread::sleep(LOOK);
     };
@@ -131,7 +131,7 @@ fn test(context: &Context) -> Result<(), Failure> {
     }
 }
 
-fn told(delivery: &Delivery, failing: &[BrokenNotifier]) -> view::Tested {
+fn tested(delivery: &Delivery, failing: &[BrokenNotifier]) -> view::Tested {
     let why =
         failing.iter().find(|ill| ill.part == delivery.notifier.as_str()).map(|ill| ill.health.error.clone());
     let error = delivery.error.clone().or(why).filter(|_| delivery.status != "sent");

@@ -1,4 +1,4 @@
-//! Where output goes: data to standard output, talk to standard error.
+//! The output of commands: data to standard output, talk to standard error.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};

@@ -65,7 +65,7 @@ impl Arguments {
             Some(Command::Look { role }) => {
                 context.people_only("having a role look")?;
                 let request = Request::LookNow { project: project.config.name.clone(), role };
-                let _: view::Looking = context.ask(&request)?;
+                let _: view::LookOrdered = context.ask(&request)?;
                 context
                     .out
                     .say(format!("The {role} looks: pointsman journal --role {role} tells what it found."));

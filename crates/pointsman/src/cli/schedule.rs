@@ -1,4 +1,4 @@
-//! What runs by itself, and when.
+//! The formulas that run by themselves, and their times.
 
 use clap::Args;
 use pointsman_core::text::clean_line;

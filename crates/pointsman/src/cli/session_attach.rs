@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, row: &SessionRow, issue: Number) -> Result<
     let failed = |error: pointsman_adapters::headless::Error| {
         Failure::failed(format!("{:#}", anyhow::Error::new(error)))
     };
-    let place = Headless::new(context.paths.headless()).place(&row.identity).map_err(failed)?;
+    let place = Headless::new(context.paths.headless()).session_dir(&row.identity).map_err(failed)?;
     let opened = place.opened().map_err(failed)?;
     let (Some(opened), true) = (opened, place.is_alive().map_err(failed)?) else {
         return Err(Failure::refused(format!("session {} is not running", row.session))

@@ -22,7 +22,7 @@ const MESSAGES: usize = 3;
 
 pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Result<(), Failure> {
     let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), ProcessProbe::new());
-    let standing = witness.standing(row, &rules, now);
+    let health = witness.health(row, &rules, now);
     let (mut messages, mut work, mut hooks) = (Vec::new(), None, None);
     if let Some(store) = context.store()? {
         if let Some(issue) = row.issue {
@@ -41,15 +41,15 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     ));
     evidence.extend(hooks.map(|hooks| hooks.words().to_owned()));
     evidence.push(listening(row, &messages));
-    evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| told(message, now)));
+    evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| message_line(message, now)));
     evidence.extend(work.iter().map(|work| doing(work, now)));
 
-    let colour = colour(standing);
+    let colour = colour(health);
     if context.out.is_json() {
         return context.out.value(&Explained {
             session: row.session.clone(),
             liveness: colour,
-            verdict: standing.word().to_owned(),
+            verdict: health.word().to_owned(),
             status: identity::status(row),
             hooks: hooks.map(HookStatus::view),
             evidence,
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     }
     let (strong, shown) = (style::STRONG, style::of_session(colour));
     context.out.line(format!("{strong}{}{strong:#}", row.session))?;
-    context.out.line(format!("{shown}{} {}{shown:#}", colour.mark(), standing.word()))?;
+    context.out.line(format!("{shown}{} {}{shown:#}", colour.mark(), health.word()))?;
     evidence.iter().try_for_each(|line| context.out.line(format!("  - {line}")))
 }
 
@@ -79,7 +79,7 @@ fn listening(row: &SessionRow, messages: &[MessageRow]) -> String {
     }
 }
 
-fn told(message: &MessageRow, now: Timestamp) -> String {
+fn message_line(message: &MessageRow, now: Timestamp) -> String {
     let sent = message.sent_at.map(|at| time::relative(at, now)).unwrap_or_default();
     let status = match message.status {
         MessageStatus::Queued => "waits to be sent".to_owned(),

@@ -1,4 +1,4 @@
-//! What a session's terminal showed: live from the phase directory, afterwards from the state directory.
+//! The transcript of a session's terminal: live from the phase directory, afterwards from the state directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};

@@ -29,7 +29,7 @@ struct ProjectSummary {
     tasks: Vec<Task>,
     sessions: usize,
     queued: usize,
-    /// Why nothing lands, if the line is stopped.
+    /// Why nothing lands, if the merge queue is paused.
     stopped: Option<Stopped>,
     /// What needs a person, with what it has cost.
     attention: Vec<(Task, Spent)>,
@@ -73,7 +73,7 @@ fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSu
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
-    let stopped = store.line(&row.name)?.stopped;
+    let stopped = store.queue_state(&row.name)?.stopped;
     let waiting = tasks.iter().filter(|task| needs_a_person(task));
     let attention = waiting
         .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))

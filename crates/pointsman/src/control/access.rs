@@ -1,4 +1,4 @@
-//! Who may ask what: one function over every caller and every request, asked once, before anything is done.
+//! The access rule: one function over every caller and every request, asked once, before anything is done.
 //!
 //! No answer means no. A new request does not compile before every caller has a rule for it here. The rules are those of
 //! docs/security.md, whose table is compared with this function by a test. [`caller`](super::caller) identifies the

@@ -78,7 +78,6 @@ pub enum Unknown {
     /// It has ended, or cannot be looked at.
     Unseen,
     AnotherUser,
-    /// The daemon started it.
     OfTheDaemon,
     /// It is in the daemon's tmux server, in no session.
     InATerminal,
@@ -158,7 +157,6 @@ pub struct ProcessFacts {
 pub struct Origin {
     /// The daemon itself carries the mark: then so does everybody around it.
     pub marked: bool,
-    /// All its ancestors.
     pub ancestors: Vec<Process>,
     /// Those of them that adopt nothing of ours: what descends from one of these was started from there.
     pub near: Vec<Process>,
@@ -189,7 +187,6 @@ pub struct SessionProcess {
 pub enum SessionProcessKind {
     /// The agent, in a pane of tmux.
     Pane,
-    /// Its keeper.
     Keeper,
 }
 

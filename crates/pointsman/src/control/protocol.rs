@@ -1,4 +1,4 @@
-//! What commands ask of the daemon.
+//! The requests of commands to the daemon.
 
 use std::path::PathBuf;
 
@@ -199,7 +199,7 @@ pub enum ClaimOrder {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "queue", rename_all = "snake_case")]
 pub enum QueueCommand {
-    /// `merge-queue add`: brings a branch to the forge and into the line.
+    /// `merge-queue add`: brings a branch to the forge and into the merge queue.
     Add {
         branch: String,
         /// The checkout it is taken from; without one, or if it is not there, the forge's.
@@ -255,7 +255,7 @@ pub enum QueueCommand {
     Pause { reason: String },
     /// `merge-queue resume`
     Resume,
-    /// `merge-queue process`: look at the line now.
+    /// `merge-queue process`: look at the merge queue now.
     Look,
 }
 
@@ -361,7 +361,6 @@ pub enum Reply {
     /// Done. The value is a view of `pointsman-view`: what the command prints with `--json`. It stays a plain value here
     /// because which view it is follows from the request.
     Done { value: serde_json::Value },
-    /// Not done.
     Failed {
         /// Which kind: decides the exit code.
         kind: FailureKind,
@@ -388,7 +387,6 @@ impl Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Something went wrong (1).
     Failed,
     /// The state does not allow it (3).
     Refused,

@@ -1,4 +1,4 @@
-//! What commands ask of the daemon, answered by the loop, or by the command itself if there is none.
+//! Requests of commands, answered by the loop, or by the command itself if there is none.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What sessions spend, counted in the store, and the marks they pass.
+//! The spending of sessions, counted in the store, and the marks they pass.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pointsman_core::session::quota::{self, Window};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_core::words::daemon::budget::Whose;
+use pointsman_core::words::daemon::budget::SpendingScope;
 use pointsman_store::{Change, EntryScope, RunScope, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
 use pointsman_view::task::{CiStatus, StatusLine};
@@ -244,7 +244,7 @@ impl Spender {
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
-    whose: Whose,
+    whose: SpendingScope,
     /// The role whose sessions it is for; none if it is for all of them.
     role: Option<Role>,
     spent: Spent,
@@ -286,19 +286,19 @@ fn of_session(
         };
         let limit = Limit::per_task(&config.budget);
         if limit.is_any() && spender.role == ROLE {
-            add("task", Whose::Task, None, store.spent_on_task(&key, now)?, limit);
+            add("task", SpendingScope::Task, None, store.spent_on_task(&key, now)?, limit);
         }
         let limit = of_role(Limit::per_task);
         if limit.is_any() {
-            add("role on task", Whose::RoleOnTask, Some(spender.role), by_role()?, limit);
+            add("role on task", SpendingScope::RoleOnTask, Some(spender.role), by_role()?, limit);
         }
         let limit = Limit::per_issue(&config.budget);
         if limit.is_any() {
-            add("issue", Whose::Issue, None, store.spent_on_issue(&key, now)?, limit);
+            add("issue", SpendingScope::Issue, None, store.spent_on_issue(&key, now)?, limit);
         }
         let limit = of_role(Limit::per_issue);
         if limit.is_any() {
-            add("role on issue", Whose::RoleOnIssue, Some(spender.role), by_role()?, limit);
+            add("role on issue", SpendingScope::RoleOnIssue, Some(spender.role), by_role()?, limit);
         }
     }
     let limits =
@@ -308,7 +308,7 @@ fn of_session(
             && let Some(session) = &spender.session
             && let Some(row) = store.session(session)?
         {
-            add(name, Whose::Session, Some(spender.role), row.spent, limit);
+            add(name, SpendingScope::Session, Some(spender.role), row.spent, limit);
         }
     }
     Ok(marks)
@@ -321,7 +321,7 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
     let limit = Limit::per_day(&config.budget);
     if limit.is_any() {
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
-        marks.push(Mark { name: format!("day {day}"), whose: Whose::Day, role: None, spent, limit });
+        marks.push(Mark { name: format!("day {day}"), whose: SpendingScope::Day, role: None, spent, limit });
     }
     let own = config.roles.iter().filter_map(|(role, settings)| Some((role, settings.budget.as_ref()?)));
     let own: Vec<_> = own.map(|(role, budget)| (role, Limit::per_day(budget))).collect();
@@ -330,7 +330,7 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
         for (role, limit) in own.into_iter().filter(|(_, limit)| limit.is_any()) {
             let spent = roles.remove(&role).unwrap_or_default();
             let name = format!("{ROLE_ON_DAY} {day}");
-            marks.push(Mark { name, whose: Whose::RoleOnDay, role: Some(role), spent, limit });
+            marks.push(Mark { name, whose: SpendingScope::RoleOnDay, role: Some(role), spent, limit });
         }
     }
     Ok(marks)

@@ -1,4 +1,4 @@
-//! What must hold for a session's request beyond what the request itself shows. Looked up once it is known that the
+//! Conditions of a session's request beyond what the request itself shows. Looked up once it is known that the
 //! session may ask at all (`control/access.rs`), in the daemon and in a command that acts in its place.
 
 use pointsman_adapters::forge::Forge;

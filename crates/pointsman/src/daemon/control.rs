@@ -49,7 +49,6 @@ pub(crate) struct Control {
     pub board: TaskBoard,
     /// The forges are in there.
     pub world: Arc<EffectPerformer>,
-    /// Who asks.
     pub peers: Peers,
     pub connections: Arc<ConnectionLimits>,
     pub reports: Arc<Reports>,

@@ -1,4 +1,4 @@
-//! Named places where the daemon can be made to die, so that tests can kill it exactly there.
+//! Crash points: named places in the code where the daemon can be made to die, so that tests can kill it exactly there.
 //!
 //! `POINTSMAN_CRASH_AT=after-deliver:2` raises SIGKILL when that place is passed for the second
 //! time. Without the variable a place costs one comparison. [`NAMES`] lists the fixed ones; every
@@ -16,7 +16,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pointsman_store::Change;
 
-/// The fixed places.
+/// The names of the fixed crash points.
 pub const NAMES: [&str; 13] = [
     "before-commit",
     "after-commit",
@@ -33,7 +33,7 @@ pub const NAMES: [&str; 13] = [
     "queue-reported",
 ];
 
-/// The places on the way of a vault action. They are passed by that alone.
+/// The crash points on the way of a vault action. They are passed by that alone.
 pub const VAULT_NAMES: [&str; 6] = [
     "vault-file-taken",
     "vault-before-intent",
@@ -46,20 +46,20 @@ pub const VAULT_NAMES: [&str; 6] = [
 /// The place on the way of a look at a vault action, beside those of its run. It is passed by that alone.
 pub const LOOK_NAMES: [&str; 1] = ["vault-look-taken"];
 
-/// The places on the way of a run. They are passed by that alone.
+/// The crash points on the way of a run. They are passed by that alone.
 pub const RUN_NAMES: [&str; 4] =
     ["run-session-prepared", "run-session-in-tmux", "run-event-written", "run-session-put-away"];
 
-/// The places on the way of a review by the agent, beside those of its run. They are passed by that alone.
+/// The crash points on the way of a review by the agent, beside those of its run. They are passed by that alone.
 pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-verdict", "review-posted"];
 
-/// The places on the way of what the gardener does, beside those of its run. They are passed by that alone.
+/// The crash points on the way of what the gardener does, beside those of its run. They are passed by that alone.
 pub const GARDENER_NAMES: [&str; 2] = ["gardener-planned", "gardener-deed-done"];
 
-/// The places on the way of a plan, beside those of its run. They are passed by that alone.
+/// The crash points on the way of a plan, beside those of its run. They are passed by that alone.
 pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
 
-/// The places on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
+/// The crash points on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
 /// that alone.
 pub const HAND_IN_NAMES: [&str; 6] = [
     "hand-in-taken",
@@ -76,7 +76,7 @@ pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 
-/// The places on the way of a notice and of what a person says to it. They are passed by these alone.
+/// The crash points on the way of a notice and of what a person says to it. They are passed by these alone.
 pub const CHAT_NAMES: [&str; 5] =
     ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];
 
@@ -135,12 +135,12 @@ struct CommitDeaths {
     file: PathBuf,
     /// A kind has this many deaths on each side.
     most: u32,
-    places: BTreeMap<(Side, String), Place>,
+    counts: BTreeMap<(Side, String), KillCount>,
 }
 
 /// A side of all commits of one kind.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct KillCount {
     passes: u32,
     deaths: u32,
     /// The last daemon died before a commit of this kind, which has therefore not happened: the next one gets past it.
@@ -154,16 +154,16 @@ impl CommitDeaths {
         let (most, file) = wanted.split_once(':')?;
         let (most, file) = (most.parse().ok()?, PathBuf::from(file));
         let known = fs::read_to_string(&file).unwrap_or_default();
-        let places = known.lines().filter_map(Self::read).collect();
-        Some(Self { file, most, places })
+        let counts = known.lines().filter_map(Self::read).collect();
+        Some(Self { file, most, counts })
     }
 
     /// A line of the file: side, kind, passes, deaths, whether a pass is owed.
-    fn read(line: &str) -> Option<((Side, String), Place)> {
+    fn read(line: &str) -> Option<((Side, String), KillCount)> {
         let [side, kind, passes, deaths, owed] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let side = if side == "before" { Side::Before } else { Side::After };
         let place =
-            Place { passes: passes.parse().ok()?, deaths: deaths.parse().ok()?, owed: owed == "owed" };
+            KillCount { passes: passes.parse().ok()?, deaths: deaths.parse().ok()?, owed: owed == "owed" };
         Some(((side, kind.to_owned()), place))
     }
 
@@ -171,7 +171,7 @@ impl CommitDeaths {
     fn pass(&mut self, side: Side, kinds: &BTreeSet<String>) -> bool {
         let mut dies = false;
         for kind in kinds {
-            let place = self.places.entry((side, kind.clone())).or_default();
+            let place = self.counts.entry((side, kind.clone())).or_default();
             place.passes += 1;
             if !std::mem::take(&mut place.owed) && place.deaths < self.most {
                 place.deaths += 1;
@@ -180,7 +180,7 @@ impl CommitDeaths {
         }
         if dies && side == Side::Before {
             for kind in kinds {
-                self.places.entry((side, kind.clone())).or_default().owed = true;
+                self.counts.entry((side, kind.clone())).or_default().owed = true;
             }
         }
         // The file outlives us: a kill takes nothing that was written.
@@ -192,7 +192,7 @@ impl CommitDeaths {
     }
 
     fn text(&self) -> String {
-        let line = |((side, kind), place): (&(Side, String), &Place)| {
+        let line = |((side, kind), place): (&(Side, String), &KillCount)| {
             let side = match side {
                 Side::Before => "before",
                 Side::After => "after",
@@ -200,6 +200,6 @@ impl CommitDeaths {
             let owed = if place.owed { "owed" } else { "-" };
             format!("{side} {kind} {} {} {owed}\n", place.passes, place.deaths)
         };
-        self.places.iter().map(line).collect()
+        self.counts.iter().map(line).collect()
     }
 }

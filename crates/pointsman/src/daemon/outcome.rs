@@ -1,4 +1,4 @@
-//! What became of an effect.
+//! The outcome of an effect.
 
 use std::path::PathBuf;
 

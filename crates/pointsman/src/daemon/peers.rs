@@ -11,7 +11,7 @@ use anyhow::Context;
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::login::Logins;
 use pointsman_adapters::phase_file;
-use pointsman_adapters::process::lineage::{self, Held};
+use pointsman_adapters::process::lineage::{self, ProcessHandle};
 use pointsman_adapters::process::{Process, host_name};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::TaskKey;
@@ -51,14 +51,14 @@ pub(crate) struct Peers {
 pub(crate) struct Peer {
     uid: u32,
     /// None if it has ended and cannot be looked at any more.
-    process: Option<Held>,
+    process: Option<ProcessHandle>,
 }
 
 impl Peer {
     /// The process that connected this socket.
     pub(crate) fn of(stream: &UnixStream) -> std::io::Result<Self> {
         let peer = rustix::net::sockopt::socket_peercred(stream)?;
-        let process = Held::peer(stream, peer.pid.as_raw_nonzero().get().unsigned_abs());
+        let process = ProcessHandle::peer(stream, peer.pid.as_raw_nonzero().get().unsigned_abs());
         Ok(Self { uid: peer.uid.as_raw(), process: process.ok() })
     }
 }
@@ -137,7 +137,7 @@ impl Peers {
 
     /// Ourselves, as a caller.
     pub(crate) fn ourselves(&self) -> Caller {
-        let peer = Peer { uid: self.uid, process: Held::open(std::process::id()).ok() };
+        let peer = Peer { uid: self.uid, process: ProcessHandle::open(std::process::id()).ok() };
         match self.look(&peer) {
             CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(&peer)),
             kind => self.caller(kind),
@@ -175,7 +175,7 @@ impl Peers {
         }
     }
 
-    fn facts(&self, uid: u32, process: &Held) -> std::io::Result<ProcessFacts> {
+    fn facts(&self, uid: u32, process: &ProcessHandle) -> std::io::Result<ProcessFacts> {
         let lineage = process.lineage()?;
         let marked = lineage::is_marked(process.pid())?;
         let mut foreign = Vec::new();
@@ -218,10 +218,10 @@ impl Peers {
             }
             // Just started: a keeper says so itself, in a file.
             _ => {
-                let place = self.headless.place(&row.identity).ok()?;
-                let opened = place.opened().ok().flatten()?;
+                let dir = self.headless.session_dir(&row.identity).ok()?;
+                let opened = dir.opened().ok().flatten()?;
                 let process =
-                    place.seated().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
+                    dir.keeper_process().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
                 (process, SessionProcessKind::Keeper)
             }
         };
@@ -264,7 +264,7 @@ fn own(store: &Store, session: &str) -> Option<OwnSession> {
 /// Where this process comes from.
 fn origin() -> std::io::Result<Origin> {
     let me = std::process::id();
-    let mut ancestors = Held::open(me)?.lineage()?.processes;
+    let mut ancestors = ProcessHandle::open(me)?.lineage()?.processes;
     ancestors.retain(|process| process.pid != me);
     let marked = lineage::is_marked(me)?;
     let mut near = Vec::new();

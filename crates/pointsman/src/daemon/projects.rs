@@ -1,4 +1,4 @@
-//! Which projects are served, and what stands in the way of the others.
+//! The projects that are served, and what stands in the way of the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What people ask of a merge queue: in, out, stop, go on.
+//! People's orders to a merge queue: add, remove, pause, resume.
 //!
 //! Git's part of an order is done by whoever brings it ([`prepare`]); the loop only writes down ([`answer`]).
 
@@ -385,7 +385,7 @@ fn remove(
 }
 
 fn resume(engine: &mut Engine, project: &ProjectName) -> Result<Reply, pointsman_store::Error> {
-    let was_paused = engine.store().line(project)?.stopped.is_some();
+    let was_paused = engine.store().queue_state(project)?.stopped.is_some();
     if was_paused {
         let mut change = Written::logged(clock::now(), project, &log::Entry::QueueResumed);
         change.writes.push(Write::QueueResumed { project: project.clone() });
@@ -454,7 +454,7 @@ pub(super) fn pause(
     project: &ProjectName,
     stopped: &Stopped,
 ) -> Result<(), pointsman_store::Error> {
-    match engine.store().line(project)?.stopped {
+    match engine.store().queue_state(project)?.stopped {
         Some(_) => Ok(()),
         None => engine.write(&[paused(project, stopped)]).map(drop),
     }
@@ -474,7 +474,7 @@ pub(super) fn audited(
     audit: &Audit,
     now: Timestamp,
 ) -> Result<Option<Written>, pointsman_store::Error> {
-    if store.line(project)?.audited != audit.after {
+    if store.queue_state(project)?.audited != audit.after {
         return Ok(None);
     }
     let Audit { upto, direct, person, alarm, .. } = audit;

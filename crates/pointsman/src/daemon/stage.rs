@@ -1,4 +1,4 @@
-//! What a test pretends, because it cannot wait for it: the time of day, and the figures of the machine.
+//! Pretended facts for tests that cannot wait for them: the time of day, and the figures of the machine.
 //!
 //! `POINTSMAN_STAGE` names a file: `{"ahead_ms": 86400000, "disk_percent": 91}`. It is read anew each time, so that days
 //! pass while the daemon runs. Without the variable nothing is pretended, and a look costs one comparison.

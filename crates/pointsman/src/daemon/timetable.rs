@@ -6,7 +6,7 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
-use pointsman_core::timetable::{Decision, Facts, Remembered, Rules, Zone, decide, entries};
+use pointsman_core::timetable::{Decision, Facts, Rules, ScheduleMemory, Zone, decide, entries};
 use pointsman_store::{Change, Memory, Store};
 
 use super::engine::Engine;
@@ -56,7 +56,7 @@ pub fn remembered(
     store: &Store,
     project: &ProjectName,
     formula: &str,
-) -> Result<Option<Remembered>, pointsman_store::Error> {
+) -> Result<Option<ScheduleMemory>, pointsman_store::Error> {
     store.memory(project, &memory_name(formula))
 }
 

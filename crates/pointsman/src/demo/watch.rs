@@ -1,14 +1,13 @@
-//! What the store tells about the demo's tasks, read while the daemon writes.
+//! The demo's tasks as the store has them, read while the daemon writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName};
-use pointsman_core::task::{Exit, Stage, State, Task};
+use pointsman_core::log;
+use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::vault::{ActionId, Status};
 use pointsman_store::{EventFilter, EventRow, SessionScope, Store};
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::people::Part;
 use super::project::NAMES;
@@ -65,8 +64,9 @@ impl Seen {
     }
 
     fn happened(&mut self, event: &EventRow) {
-        let state = |key| event.data.get(key).and_then(|v: &Value| State::deserialize(v).ok());
-        for state in [state("from"), state("to")].into_iter().flatten() {
+        let moved = log::TaskMove::read(&event.kind, &event.data);
+        let states = moved.map_or([None, None], |moved| [moved.from, Some(moved.to)]);
+        for state in states.into_iter().flatten() {
             if self.states.last() != Some(&state) {
                 self.states.push(state);
                 if state == State::Closed {
@@ -74,15 +74,12 @@ impl Seen {
                 }
             }
         }
-        match event.kind.as_str() {
-            "session_started" => {
+        match log::TaskEntry::read(&event.kind, &event.data).map(|entry| entry.event) {
+            Some(Event::SessionStarted { .. }) => {
                 self.started.get_or_insert(event.seq);
             }
-            "effect_gave_up" => {
-                let text = |key| event.data.get(key).and_then(Value::as_str).unwrap_or("?");
-                self.gave_up.push(format!("{}: {}", text("effect"), text("error")));
-            }
-            _ => {}
+            Some(Event::EffectGaveUp { effect, error }) => self.gave_up.push(format!("{effect}: {error}")),
+            Some(_) | None => {}
         }
     }
 }
@@ -148,10 +145,10 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use pointsman_core::ids::{ProjectName, TaskKey};
-    use pointsman_core::task::{Stage, State, Task};
+    use pointsman_core::log;
+    use pointsman_core::task::{Event, Order, Stage, State, Task};
     use pointsman_core::time::Timestamp;
     use pointsman_store::{Change, Store};
-    use serde_json::json;
 
     use super::Watcher;
     use crate::demo::people::Part;
@@ -168,25 +165,29 @@ mod tests {
 
         let key = TaskKey { project, issue: 3 };
         let mut task = Task::new(key, String::new(), String::new(), Timestamp(0));
+        let gave_up = Event::EffectGaveUp { effect: "clean_up".to_owned(), error: "no".to_owned() };
         let steps = [
-            ("issue_observed", State::Backlog, State::Backlog),
-            ("ordered", State::Backlog, State::Working),
-            ("session_started", State::Working, State::Working),
-            ("effect_gave_up", State::Working, State::Working),
-            ("issue_observed", State::Working, State::Closed),
+            (Event::Claimed, State::Backlog, State::Backlog),
+            (Event::Ordered { order: Order::Begin }, State::Backlog, State::Working),
+            (Event::SessionStarted { generation: 1 }, State::Working, State::Working),
+            (gave_up, State::Working, State::Working),
+            (Event::Claimed, State::Working, State::Closed),
         ];
-        for (kind, from, to) in steps {
+        for (event, from, to) in steps {
             task.state = to;
-            task.session.stage = if kind == "session_started" { Stage::Alive } else { Stage::None };
-            let data = if from == to {
-                json!({ "to": to, "effect": "clean_up", "error": "no" })
-            } else {
-                json!({ "from": from, "to": to })
-            };
+            let started = matches!(event, Event::SessionStarted { .. });
+            task.session.stage = if started { Stage::Alive } else { Stage::None };
+            let moved = log::TaskMove { from: (from != to).then_some(from), to };
+            let (kind, data) = log::TaskEntry { event, moved, refused: None }.stored();
             let project = Some(task.key.project.clone());
             let issue = Some(task.key.issue);
-            let change =
-                Change { data, project, issue, task: Some(task.clone()), ..Change::new(Timestamp(1), kind) };
+            let change = Change {
+                data,
+                project,
+                issue,
+                task: Some(task.clone()),
+                ..Change::new(Timestamp(1), kind.as_str())
+            };
             store.commit(&[change]).unwrap();
             assert_eq!(watcher.look().unwrap()[&third].is_over(), to == State::Closed, "{kind}");
         }

@@ -1,4 +1,4 @@
-//! What people ask of the embedded forge. Every answer is what the command prints with `--json`.
+//! People's commands to the embedded forge. Every answer is what the command prints with `--json`.
 
 use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_core::forge::{IssueState, PullRequest, StateFilter};

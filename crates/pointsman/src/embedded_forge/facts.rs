@@ -1,4 +1,4 @@
-//! What git knows about a pull request: where its head stands, and whether its work is on the base.
+//! Git's facts about a pull request: where its head stands, and whether its work is on the base.
 //!
 //! `refs/pull/<number>/head` remembers the last head that was seen before it landed. It keeps the commits of a deleted
 //! branch, and it tells landed work (a remembered head that is on the base now) from a branch without any work (on the
@@ -26,18 +26,18 @@ pub(super) struct Repository {
     mirror: Mirror,
     /// Per pull request the head that was last found not to be on that base: asking again costs a process, and
     /// the daemon asks often.
-    apart: Mutex<HashMap<Number, Apart>>,
+    unmerged: Mutex<HashMap<Number, UnmergedHead>>,
 }
 
 #[derive(PartialEq, Eq)]
-struct Apart {
+struct UnmergedHead {
     head: Sha,
     base: Sha,
 }
 
 impl Repository {
     pub(super) fn new(mirror: Mirror) -> Self {
-        Self { mirror, apart: Mutex::default() }
+        Self { mirror, unmerged: Mutex::default() }
     }
 
     /// Where a branch stands. A name that git would not take is the name of no branch.
@@ -66,7 +66,7 @@ impl Repository {
     }
 
     /// Reads the facts, and remembers the head if it has moved.
-    pub(super) fn standing(&self, pr: &PullRequest) -> Result<PullRequestFacts, Error> {
+    pub(super) fn pull_request_facts(&self, pr: &PullRequest) -> Result<PullRequestFacts, Error> {
         let remembered = self.mirror.read_ref(&remembered_at(pr.number))?;
         let head = self.branch(&pr.head)?;
         match pr.state {
@@ -82,14 +82,14 @@ impl Repository {
         head: Option<Sha>,
         remembered: Option<Sha>,
     ) -> Result<PullRequestFacts, Error> {
-        let apart = |head| PullRequestFacts { head, landed_as: None };
-        let Some(base) = self.branch(&pr.base)? else { return Ok(apart(head)) };
-        let Some(latest) = head.clone().or_else(|| remembered.clone()) else { return Ok(apart(head)) };
+        let unmerged = |head| PullRequestFacts { head, landed_as: None };
+        let Some(base) = self.branch(&pr.base)? else { return Ok(unmerged(head)) };
+        let Some(latest) = head.clone().or_else(|| remembered.clone()) else { return Ok(unmerged(head)) };
         if !self.was_landed(pr.number, &latest, &base)? {
             if head.is_some() {
                 self.remember(pr.number, &latest, remembered)?;
             }
-            return Ok(apart(head));
+            return Ok(unmerged(head));
         }
         match &remembered {
             Some(before) if *before == latest || self.is_on(before, &base)? => {
@@ -98,7 +98,7 @@ impl Repository {
                 Ok(PullRequestFacts { head: Some(latest.clone()), landed_as: Some(latest) })
             }
             // No work yet, or the branch was reset to the base: nothing of it has landed.
-            Some(_) | None => Ok(apart(head)),
+            Some(_) | None => Ok(unmerged(head)),
         }
     }
 
@@ -113,20 +113,20 @@ impl Repository {
     }
 
     fn was_landed(&self, pr: Number, head: &Sha, base: &Sha) -> Result<bool, Error> {
-        let question = Apart { head: head.clone(), base: base.clone() };
-        if self.apart.lock().unwrap_or_else(PoisonError::into_inner).get(&pr) == Some(&question) {
+        let question = UnmergedHead { head: head.clone(), base: base.clone() };
+        if self.unmerged.lock().unwrap_or_else(PoisonError::into_inner).get(&pr) == Some(&question) {
             return Ok(false);
         }
         let landed = self.is_on(head, base)?;
         if !landed {
-            self.apart.lock().unwrap_or_else(PoisonError::into_inner).insert(pr, question);
+            self.unmerged.lock().unwrap_or_else(PoisonError::into_inner).insert(pr, question);
         }
         Ok(landed)
     }
 
     /// A closed pull request is not asked about again.
     pub(super) fn forget_question(&self, pr: Number) {
-        self.apart.lock().unwrap_or_else(PoisonError::into_inner).remove(&pr);
+        self.unmerged.lock().unwrap_or_else(PoisonError::into_inner).remove(&pr);
     }
 }
 

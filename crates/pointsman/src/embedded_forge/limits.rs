@@ -1,4 +1,4 @@
-//! Which texts the embedded forge takes, and what it does to those it cannot send back.
+//! Limits on the texts that the embedded forge takes, and the treatment of those it cannot send back.
 //!
 //! Text is kept as it came, except for NUL. Whoever shows it makes it fit to be shown.
 

@@ -91,7 +91,7 @@ impl EmbeddedForge {
     /// merged here, the first time it is seen.
     fn with_facts(&self, mut pr: PullRequest) -> Result<PullRequest, Error> {
         const OPERATION: &str = "look at a pull request";
-        let standing = self.repository.standing(&pr).map_err(git_error(OPERATION))?;
+        let standing = self.repository.pull_request_facts(&pr).map_err(git_error(OPERATION))?;
         pr.head_sha = standing.head;
         if let Some(sha) = standing.landed_as {
             self.forge_db().mark_merged(pr.number, &sha).map_err(database_error(OPERATION))?;

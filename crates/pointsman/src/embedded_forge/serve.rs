@@ -1,4 +1,4 @@
-//! What the daemon asks of the embedded forge. Every call may be repeated.
+//! The daemon's calls to the embedded forge. Every call may be repeated.
 
 use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_core::forge::{

@@ -1,4 +1,4 @@
-//! What a turn tells the daemon: the same reports as hooks make, in the same way.
+//! Reports of a turn to the daemon: the same reports as hooks make, in the same way.
 
 use pointsman_core::claude::stream::{Ended, Measured, TurnEvent};
 use pointsman_core::hook::{HookEvent, Report, SAID_BYTES, message_ids};

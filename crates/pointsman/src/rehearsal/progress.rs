@@ -1,5 +1,5 @@
-//! How far the script was played, kept beside git's own files so that a successor in the same tree
-//! finds it and no commit holds it.
+//! The progress of the script, kept beside git's own files so that a successor in the same tree finds it and no
+//! commit holds it.
 
 use std::path::PathBuf;
 use std::{fs, io};

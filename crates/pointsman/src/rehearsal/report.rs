@@ -1,5 +1,5 @@
-//! What an agent reports of itself, over the control socket: how full its context is, what it has spent,
-//! where its work stands.
+//! An agent's reports of itself, over the control socket: how full its context is, what it has spent, where its work
+//! stands.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a rehearsal script says: one step per line, blank lines and `#` comments aside.
+//! Rehearsal scripts: one step per line, blank lines and `#` comments aside.
 //!
 //! | step | what the agent does |
 //! |---|---|
@@ -58,7 +58,6 @@ pub enum Step {
     Summary(String),
     Phase {
         name: String,
-        /// The second line.
         reason: Option<String>,
     },
     /// Write anything into the phase file.
@@ -109,12 +108,10 @@ pub enum Error {
     /// There is no complete block.
     #[error("there is no script between `{BEGIN}` and `{END}` in the issue")]
     NoScript,
-    /// No such step.
     #[error("line {line}: `{word}` is not a step")]
     UnknownStep {
         /// Which line of the script.
         line: usize,
-        /// The first word.
         word: String,
     },
     /// Something is missing or not as it should be.

@@ -1,4 +1,4 @@
-//! What a play without a terminal prints: the same lines as on one, as a stream of JSON that a keeper reads.
+//! The output of a play without a terminal: the same lines as on one, as a stream of JSON that a keeper reads.
 
 use std::io::{self, Write};
 

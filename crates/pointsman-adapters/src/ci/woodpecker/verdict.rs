@@ -1,4 +1,4 @@
-//! What the pipelines of a commit amount to.
+//! The verdict of a commit's pipelines.
 
 use pointsman_core::ids::Sha;
 use pointsman_core::task::CiVerdict;

@@ -1,4 +1,4 @@
-//! What the server says, as far as we read it.
+//! The server's messages, as far as we read them.
 
 use std::fmt;
 

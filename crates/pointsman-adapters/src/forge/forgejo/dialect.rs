@@ -1,4 +1,4 @@
-//! What Forgejo and Gitea do in their own way.
+//! The calls that Forgejo and Gitea do in their own way.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Dialect for Forgejo {
     }
 
     fn listed(&self, issues: &[WireIssue]) {
-        let mut known = self.known();
+        let mut known = self.cache();
         known.updated = issues.iter().map(|issue| (issue.number, issue.updated_at.clone())).collect();
         let open: BTreeSet<Number> = known.updated.keys().copied().collect();
         known.dependencies.retain(|number, _| open.contains(number));
@@ -68,12 +68,12 @@ impl Dialect for Forgejo {
 
     fn forget_labels(&self) {
         // Somebody may have deleted one: they are looked up anew next time.
-        self.known().labels.clear();
+        self.cache().labels.clear();
     }
 
     /// Those who may be assigned are those who may write.
     fn has_a_say(&self, who: &str) -> Result<bool, Error> {
-        if let Some((read, people)) = &self.known().people
+        if let Some((read, people)) = &self.cache().people
             && read.elapsed() < PEOPLE_FOR
         {
             return Ok(people.contains(who));
@@ -82,7 +82,7 @@ impl Dialect for Forgejo {
             self.hosted.belongings(&self.hosted.get("read who may write", &["assignees"]))?;
         let people: BTreeSet<String> = listed.into_iter().map(|user| user.login).collect();
         let has = people.contains(who);
-        self.known().people = Some((Instant::now(), people));
+        self.cache().people = Some((Instant::now(), people));
         Ok(has)
     }
 
@@ -91,8 +91,8 @@ impl Dialect for Forgejo {
         if !self.version().is_some_and(Version::has_dependencies) {
             return Ok(Vec::new());
         }
-        let updated = self.known().updated.get(&number).cloned().unwrap_or_default();
-        if let Some((at, read, known)) = self.known().dependencies.get(&number)
+        let updated = self.cache().updated.get(&number).cloned().unwrap_or_default();
+        if let Some((at, read, known)) = self.cache().dependencies.get(&number)
             && *at == updated
             && read.elapsed() < DEPENDENCIES_FOR
         {
@@ -105,7 +105,7 @@ impl Dialect for Forgejo {
             listed => listed.map_err(told)?,
         };
         let numbers: Vec<Number> = listed.into_iter().map(|issue| issue.number).collect();
-        self.known().dependencies.insert(number, (updated, Instant::now(), numbers.clone()));
+        self.cache().dependencies.insert(number, (updated, Instant::now(), numbers.clone()));
         Ok(numbers)
     }
 

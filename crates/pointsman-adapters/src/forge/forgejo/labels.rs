@@ -15,7 +15,7 @@ impl Forgejo {
     /// The number of a label: known, found in the repository or its organisation, or made.
     pub(super) fn label(&self, name: &str) -> Result<u64, Error> {
         let _alone = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = self.known().labels.get(name) {
+        if let Some(id) = self.cache().labels.get(name) {
             return Ok(*id);
         }
         let mut found: Vec<Label> = self.hosted.list(&self.hosted.get("list labels", &["labels"]))?;
@@ -25,7 +25,7 @@ impl Forgejo {
         if !found.iter().any(|label| label.name == name) {
             found.push(self.make_label(name)?);
         }
-        let mut known = self.known();
+        let mut known = self.cache();
         for label in found {
             known.labels.entry(label.name).or_insert(label.id);
         }

@@ -86,7 +86,7 @@ impl Forgejo {
         self.hosted.account()
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

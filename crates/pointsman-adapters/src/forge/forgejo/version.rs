@@ -1,4 +1,4 @@
-//! Which server it is. Forgejo tells the Gitea version it is compatible with behind its own.
+//! The kind and version of a server. Forgejo tells the Gitea version it is compatible with behind its own.
 
 use std::fmt;
 

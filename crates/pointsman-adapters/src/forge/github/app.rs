@@ -57,7 +57,7 @@ struct Cache {
 }
 
 /// Proves who the App is.
-struct Proof {
+struct AppClaims {
     id: String,
     key: Arc<dyn SigningKey>,
     host: Arc<Host>,
@@ -78,7 +78,7 @@ impl App {
         if key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).is_none() {
             return Err(refused("its private key is no RSA key"));
         }
-        let proof = Arc::new(Proof { id: app.id.to_owned(), key, host: Arc::clone(&host) });
+        let proof = Arc::new(AppClaims { id: app.id.to_owned(), key, host: Arc::clone(&host) });
         Ok(Arc::new(Self {
             client: host.client_with(Some((Scheme::Bearer, Token::Renewed(proof)))),
             repository: (repository.0.to_owned(), repository.1.to_owned()),
@@ -86,7 +86,7 @@ impl App {
         }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,14 +111,14 @@ impl App {
     /// A token for the installation: the known one, or a new one. Whoever comes meanwhile waits for the same.
     fn fetch(&self) -> Result<Secret, Error> {
         #[derive(Deserialize)]
-        struct Given {
+        struct InstallationToken {
             token: String,
             expires_at: String,
             #[serde(default)]
             permissions: BTreeMap<String, String>,
         }
         let host = self.client.host();
-        let mut known = self.known();
+        let mut known = self.cache();
         if let Some((token, ends)) = &known.token
             && (host.clock)().after(RENEWED_BEFORE) < *ends
         {
@@ -128,7 +128,7 @@ impl App {
         let path = ["app", "installations", &id, "access_tokens"];
         // Asked for twice, there are two: that does no harm.
         let order = request(Method::Post, &path).body(&json!({ "repositories": [self.repository.1] }));
-        let given: Given = self.client.read(&order.repeatable()).map_err(told)?;
+        let given: InstallationToken = self.client.read(&order.repeatable()).map_err(told)?;
         let odd = || Error::Unavailable { reason: "GitHub gave no usable token".to_owned() };
         let token = Secret::new(&given.token).ok_or_else(odd)?;
         let ends = timestamp(&given.expires_at).ok_or_else(odd)?;
@@ -144,38 +144,38 @@ impl Renewed for App {
     }
 
     fn last(&self) -> Option<Secret> {
-        self.known().token.as_ref().map(|(token, _)| token.clone())
+        self.cache().token.as_ref().map(|(token, _)| token.clone())
     }
 
     fn forget(&self) {
-        self.known().token = None;
+        self.cache().token = None;
     }
 }
 
 impl AppAccount for App {
     fn name(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
-        struct Itself {
+        struct AppIdentity {
             slug: String,
         }
-        if let Some(name) = &self.known().name {
+        if let Some(name) = &self.cache().name {
             return Ok(name.clone());
         }
-        let Itself { slug } = self.client.read(&request(Method::Get, &["app"])).map_err(told)?;
+        let AppIdentity { slug } = self.client.read(&request(Method::Get, &["app"])).map_err(told)?;
         let name = format!("{slug}[bot]");
-        self.known().name = Some(name.clone());
+        self.cache().name = Some(name.clone());
         Ok(name)
     }
 
     fn lacks(&self) -> Result<Vec<String>, Error> {
         self.fetch()?;
-        let rights = &self.known().rights;
+        let rights = &self.cache().rights;
         let missing = NEEDED.iter().filter(|right| rights.get(**right).is_none_or(|given| given != "write"));
         Ok(missing.map(|right| format!("the App needs the permission {right}: read and write")).collect())
     }
 }
 
-impl Renewed for Proof {
+impl Renewed for AppClaims {
     fn token(&self) -> Result<Secret, String> {
         let theirs = (self.host.clock)().0.saturating_add(self.host.ahead_ms()) / 1000;
         let claims = json!({ "iat": theirs - PROOF_BEFORE, "exp": theirs + PROOF_AFTER, "iss": self.id });

@@ -1,4 +1,4 @@
-//! What GitHub does in its own way.
+//! The calls that GitHub does in its own way.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl Dialect for Github {
 
     /// Made with its colour, unless it is there: GitHub would make a grey one.
     fn label_to_add(&self, name: &str) -> Result<Value, Error> {
-        if self.known().labels.contains(name) {
+        if self.cache().labels.contains(name) {
             return Ok(Value::from(name));
         }
         let hosted = &self.hosted;
@@ -60,7 +60,7 @@ impl Dialect for Github {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.known().labels.insert(name.to_owned());
+        self.cache().labels.insert(name.to_owned());
         Ok(Value::from(name))
     }
 
@@ -69,11 +69,11 @@ impl Dialect for Github {
     }
 
     fn forget_labels(&self) {
-        self.known().labels.clear();
+        self.cache().labels.clear();
     }
 
     fn has_a_say(&self, who: &str) -> Result<bool, Error> {
-        if let Some((read, has)) = self.known().people.get(who)
+        if let Some((read, has)) = self.cache().people.get(who)
             && read.elapsed() < PEOPLE_FOR
         {
             return Ok(*has);
@@ -82,7 +82,7 @@ impl Dialect for Github {
         let found: Option<Permission> = self.hosted.dev.find(&request).map_err(told)?;
         let has =
             found.is_some_and(|found| matches!(found.permission.as_str(), "admin" | "maintain" | "write"));
-        self.known().people.insert(who.to_owned(), (Instant::now(), has));
+        self.cache().people.insert(who.to_owned(), (Instant::now(), has));
         Ok(has)
     }
 

@@ -49,7 +49,7 @@ impl Github {
         if wire.state != "open" {
             return Ok(ForgeMerge::Refused { reason: "the pull request is closed".to_owned() });
         }
-        let known = self.known().merging.get(&pr).filter(|(of, _)| of == head).map(|(_, uuid)| uuid.clone());
+        let known = self.cache().merging.get(&pr).filter(|(of, _)| of == head).map(|(_, uuid)| uuid.clone());
         let number = pr.to_string();
         let order: Order = match known {
             Some(uuid) => {
@@ -85,14 +85,14 @@ impl Github {
             },
             "pending" => {
                 if !order.details.uuid.is_empty() {
-                    self.known().merging.insert(pr, (head.clone(), order.details.uuid));
+                    self.cache().merging.insert(pr, (head.clone(), order.details.uuid));
                 }
                 Ok(ForgeMerge::Waiting { words })
             }
             "enqueued" => self.in_the_queue(pr),
             // What we do not know is no merge.
             _ => {
-                self.known().merging.remove(&pr);
+                self.cache().merging.remove(&pr);
                 Ok(ForgeMerge::Refused { reason: words })
             }
         }
@@ -107,7 +107,7 @@ impl Github {
         };
         match happened.iter().rev().find(of_queue).map(|one| one.event.as_str()) {
             Some("removed_from_merge_queue") => {
-                self.known().merging.remove(&pr);
+                self.cache().merging.remove(&pr);
                 let reason = "GitHub's merge queue removed it; the pull request says why".to_owned();
                 Ok(ForgeMerge::Refused { reason })
             }

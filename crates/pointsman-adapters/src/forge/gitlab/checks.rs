@@ -1,4 +1,4 @@
-//! What pipelines and others say about a commit, with the logs of failed jobs.
+//! The checks of a commit by pipelines and others, with the logs of failed jobs.
 
 use pointsman_core::forge::{Check, CheckState};
 use pointsman_core::ids::Sha;

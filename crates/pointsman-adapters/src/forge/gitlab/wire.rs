@@ -1,4 +1,4 @@
-//! What GitLab says, as far as we read it. A field may be missing or null in some version: then it is empty.
+//! The messages of GitLab, as far as we read them. A field may be missing or null in some version: then it is empty.
 
 use pointsman_core::forge::{Check, CheckState, Comment, Issue, IssueState, PullRequest};
 use pointsman_core::ids::{Number, Sha};

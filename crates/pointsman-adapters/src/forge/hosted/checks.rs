@@ -1,4 +1,4 @@
-//! What CI says about a commit, by whichever service wrote it.
+//! The checks of a commit, by whichever service wrote it.
 
 use pointsman_core::forge::{Check, CheckState};
 use pointsman_core::ids::Sha;

@@ -1,5 +1,5 @@
-//! What the servers say, as far as we read it. A field may be missing or null on one of them, or in some version: then
-//! it is empty.
+//! The servers' messages, as far as we read them. A field may be missing or null on one of them, or in some version:
+//! then it is empty.
 
 use pointsman_core::forge::{Check, CheckState, Comment, Issue, IssueState, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};

@@ -1,4 +1,4 @@
-//! What is sent: plain text and the same as HTML, in a thread, or in the place of an earlier message.
+//! The content of a message: plain text and the same as HTML, in a thread, or in the place of an earlier message.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,6 @@ const TEXT_BYTES: usize = 6 << 10;
 /// A message of ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The first line.
     pub title: &'a str,
     pub body: &'a str,
     /// An address to look at; anything else than one of the web is shown as text.

@@ -24,7 +24,6 @@ pub use wire::Own;
 pub const LONG_POLL: Duration = Duration::from_secs(30);
 /// What is added to that for the way there and back.
 const WAY: Duration = Duration::from_secs(20);
-/// Where the API is.
 const API: [&str; 3] = ["_matrix", "client", "v3"];
 
 /// The settings for a room that is opened.
@@ -32,7 +31,6 @@ pub struct Opening<'a> {
     pub homeserver: &'a str,
     /// The room's id or alias.
     pub room: &'a str,
-    /// Our token there.
     pub token: Secret,
     pub clock: fn() -> Timestamp,
     pub limits: Limits,

@@ -1,4 +1,4 @@
-//! What a homeserver says, as far as it is used. Everything else is passed over: a room has events of many kinds.
+//! A homeserver's messages, as far as they are used. Everything else is passed over: a room has events of many kinds.
 
 use std::collections::BTreeMap;
 

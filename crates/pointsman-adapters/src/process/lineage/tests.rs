@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pointsman_testkit::eventually;
 
-use super::{Held, Lineage, Top, is_marked, reaper, user_of, variable_of};
+use super::{Lineage, ProcessHandle, Top, is_marked, reaper, user_of, variable_of};
 use crate::process::{Job, Process, Run};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -14,7 +14,7 @@ fn me() -> Process {
 }
 
 fn line(pid: u32) -> Lineage {
-    Held::open(pid).unwrap().lineage().unwrap()
+    ProcessHandle::open(pid).unwrap().lineage().unwrap()
 }
 
 fn start(dir: &Path, run: Run) -> Job {
@@ -55,7 +55,7 @@ fn a_peer_that_has_ended_is_not_taken_for_the_next_process_with_its_pid() {
     let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
     let ours = UnixStream::connect(dir.path().join(SOCKET)).unwrap();
     let (accepted, _) = listener.accept().unwrap();
-    assert!(Held::peer(&accepted, std::process::id()).unwrap().is_there());
+    assert!(ProcessHandle::peer(&accepted, std::process::id()).unwrap().is_there());
     drop(ours);
     if nix::sys::socket::getsockopt(&accepted, nix::sys::socket::sockopt::PeerPidfd).is_err() {
         return pointsman_testkit::not_run("SO_PEERPIDFD", "the kernel is older than 6.5");
@@ -66,7 +66,7 @@ fn a_peer_that_has_ended_is_not_taken_for_the_next_process_with_its_pid() {
     assert!(connector.finish().unwrap().end.success());
     let (accepted, _) = listener.accept().unwrap();
     // As if its pid had been given to us.
-    let held = Held::peer(&accepted, std::process::id());
+    let held = ProcessHandle::peer(&accepted, std::process::id());
     assert!(!held.is_ok_and(|held| held.is_there()));
 }
 
@@ -142,12 +142,12 @@ fn a_variable_is_read_from_what_a_process_was_started_with() {
 fn a_pid_that_was_given_out_again_is_not_the_process_that_was_held() {
     let dir = tempfile::tempdir().unwrap();
     let job = start(dir.path(), Run::new("sleep").arg("60"));
-    let held = Held::open(job.pid()).unwrap();
+    let held = ProcessHandle::open(job.pid()).unwrap();
     assert!(held.is_there());
     assert_eq!(held.lineage().unwrap().processes[0].start_time, job.start_time());
     drop(job);
     // Whoever has the pid now, the handle does not follow it.
     assert!(!held.is_there());
-    assert!(Held::open(u32::MAX).is_err());
+    assert!(ProcessHandle::open(u32::MAX).is_err());
     assert!(held.lineage().is_err(), "nobody has it");
 }

@@ -1,4 +1,4 @@
-//! What must hold in `[vault]`.
+//! Rules for `[vault]`.
 
 use std::path::{Component, Path};
 

@@ -1,4 +1,4 @@
-//! What follows from a fact about a session, and from time.
+//! The reaction of a session to facts and to time.
 
 use std::time::Duration;
 

@@ -61,9 +61,7 @@ impl Rect {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgePath {
     pub points: Vec<(usize, usize)>,
-    /// Where its label stands.
     pub label: Option<Rect>,
-    /// It leads back up.
     pub back: bool,
 }
 

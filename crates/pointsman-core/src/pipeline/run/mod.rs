@@ -140,11 +140,16 @@ pub enum Stage {
     #[default]
     Idle,
     /// For the result of an order.
-    Working { ticket: u64 },
-    /// For its next try.
-    Resting { until: Timestamp },
+    Working {
+        ticket: u64,
+    },
+    Resting {
+        until: Timestamp,
+    },
     /// For work to land; then the edges are followed.
-    Owing { edges: Vec<usize> },
+    Owing {
+        edges: Vec<usize>,
+    },
 }
 
 /// One way that led to a node.
@@ -227,7 +232,6 @@ pub enum Event {
         node: String,
         reason: String,
     },
-    /// Time passed.
     Woke,
     Stopped {
         by: String,

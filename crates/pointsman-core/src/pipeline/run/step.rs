@@ -1,4 +1,4 @@
-//! What follows from an event.
+//! The reaction of a run to an event.
 
 use super::walk::{Walk, choices};
 use super::{Choice, Event, Next, NodeStatus, Outcome, PipelineRun, Refused, Rules, Stage, Status};

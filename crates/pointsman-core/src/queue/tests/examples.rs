@@ -1,7 +1,7 @@
 //! One line each: the policy, what is known, and what is planned.
 //!
-//! What is known is written `main | train | beside the train`, a letter for each candidate: `.` not tested, `i` one
-//! outage, `r` red once, `R` red twice, `g` green, `x` no decision within the limit. The entries of the train are 1, 2, …;
+//! What is known is written `main | chain | beside the chain`, a letter for each candidate: `.` not tested, `i` one
+//! outage, `r` red once, `R` red twice, `g` green, `x` no decision within the limit. The entries of the chain are 1, 2, …;
 //! those beside it A, B, ….
 
 use crate::queue::{CandidateRuns, EntryId, Fault, Plan, Policy, QueueFacts, Runs, Strategy, Subject, plan};
@@ -21,7 +21,7 @@ fn runs(message_status: char) -> Runs {
     Runs { green, red, infra }
 }
 
-fn train(known: &str) -> QueueFacts {
+fn chain(known: &str) -> QueueFacts {
     let mut parts = known.split('|').map(str::trim);
     let mut members = |first: i64| -> Vec<CandidateRuns> {
         let letters = parts.next().unwrap_or_default().chars();
@@ -61,7 +61,7 @@ fn told(plan: &Plan) -> String {
     if !plan.test.is_empty() {
         let subjects = plan.test.iter().map(|subject| match subject {
             Subject::Main => "main".to_owned(),
-            Subject::Car(place) => (place + 1).to_string(),
+            Subject::Member(place) => (place + 1).to_string(),
             Subject::Aside(entry) => name(*entry),
         });
         said.push(format!("test {}", subjects.collect::<Vec<_>>().join(" ")));
@@ -75,7 +75,7 @@ fn told(plan: &Plan) -> String {
 #[track_caller]
 fn check(strategy: Strategy, runners: usize, examples: &[(&str, &str)]) {
     for (known, expected) in examples {
-        assert_eq!(told(&plan(&Policy { strategy, runners }, &train(known))), *expected, "for {known:?}");
+        assert_eq!(told(&plan(&Policy { strategy, runners }, &chain(known))), *expected, "for {known:?}");
     }
 }
 
@@ -166,7 +166,7 @@ fn batch() {
             ("g | ........ | g", "bring back A"),
             ("g | .......g | R", "land 8"),
             ("g | .......r | r", "test A 4"),
-            // After a restart a suspect stands in the train again, with all its runs.
+            // After a restart a suspect stands in the chain again, with all its runs.
             ("g | R.r |", "1 is red"),
             // Alone, it is confirmed where it stands.
             ("g | r |", "test 1"),

@@ -2,5 +2,5 @@
 
 mod cost;
 mod examples;
+mod random_chains;
 mod random_queues;
-mod random_trains;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::random_trains::policies;
+use super::random_chains::policies;
 use crate::queue::simulation::{QueueSimulation, Tree};
 use crate::queue::{EntryId, Fault, GateVerdict, Policy, Runs};
 use crate::task::CiVerdict;
@@ -97,7 +97,7 @@ fn keeps_the_promises(world: &World, queue: &QueueSimulation) -> Result<(), Test
     let calm: Vec<_> = queue.landed().iter().filter(|entry| !queue.suspected().contains(entry)).collect();
     prop_assert!(calm.is_sorted(), "overtaken: {calm:?}");
 
-    let left = queue.train();
+    let left = queue.chain();
     let decided = queue.landed().len() + queue.ejected().len();
     prop_assert_eq!(decided + left.aside.len(), usize::try_from(world.entries).unwrap(), "lost or doubled");
     prop_assert!(left.members.is_empty());

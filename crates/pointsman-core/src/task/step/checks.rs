@@ -1,4 +1,4 @@
-//! What CI says, and what it costs.
+//! Reactions to CI, and what they cost.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;

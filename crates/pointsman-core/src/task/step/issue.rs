@@ -1,4 +1,4 @@
-//! What the forge says of the issue.
+//! Reactions to news of the issue.
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ pub struct Transition {
     pub effects: Vec<Effect>,
 }
 
-/// What follows from `event` for `task` at `now`.
+/// The reaction of `task` to `event` at `now`.
 pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
     match event {

@@ -1,4 +1,4 @@
-//! What the merge queue says, and a merge however it came about.
+//! Reactions to the merge queue, and to a merge however it came about.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;

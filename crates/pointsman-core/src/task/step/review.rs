@@ -1,4 +1,4 @@
-//! What a reviewer says. A review is bound to a commit.
+//! Reactions to a review. A review is bound to a commit.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;

@@ -2,7 +2,7 @@
 
 /// A budget that a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum SpendingScope {
     Task,
     RoleOnTask,
     Issue,
@@ -13,15 +13,15 @@ pub enum Whose {
 }
 
 /// An amount, with the budget that it was taken from. Without a limit that counts, nothing was spent.
-pub fn spent(amount: Option<&str>, whose: Whose) -> String {
+pub fn spent(amount: Option<&str>, whose: SpendingScope) -> String {
     let whose = match whose {
-        Whose::Task => "for this task",
-        Whose::RoleOnTask => "by its role for this task",
-        Whose::Issue => "on this issue by all its sessions",
-        Whose::RoleOnIssue => "by its role on this issue",
-        Whose::Session => "by this session",
-        Whose::Day => "today",
-        Whose::RoleOnDay => "by its role today",
+        SpendingScope::Task => "for this task",
+        SpendingScope::RoleOnTask => "by its role for this task",
+        SpendingScope::Issue => "on this issue by all its sessions",
+        SpendingScope::RoleOnIssue => "by its role on this issue",
+        SpendingScope::Session => "by this session",
+        SpendingScope::Day => "today",
+        SpendingScope::RoleOnDay => "by its role today",
     };
     format!("{} spent {whose}", amount.unwrap_or("nothing"))
 }

@@ -6,7 +6,7 @@ use pointsman_testkit::source::files;
 use super::{nothing_found, pattern};
 
 /// What is fenced, and the files with a gate.
-const FENCES: [(&str, &str, &[&str]); 5] = [
+const FENCES: [(&str, &str, &[&str]); 7] = [
     (
         "starting a program",
         r"\bCommand::new\(|\bProgram::new\(",
@@ -39,7 +39,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/events.rs",
             "crates/pointsman/src/cli/hook/watch.rs",
             "crates/pointsman/src/cli/merge_queue/process.rs",
-            "crates/pointsman/src/cli/merge_queue/train.rs",
+            "crates/pointsman/src/cli/merge_queue/chain.rs",
             "crates/pointsman/src/cli/notify.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
@@ -90,6 +90,37 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // One clock; and what tells two moments of it apart.
             "crates/pointsman/src/daemon/clock.rs",
             "crates/pointsman/src/cli/time.rs",
+        ],
+    ),
+    (
+        "starting a shell",
+        r#""(/bin/)?(ba|da)?sh""#,
+        &[
+            // The one way to see who adopts an orphan is to make one. Its text is fixed.
+            "crates/pointsman-adapters/src/process/lineage.rs",
+            // Lines that a person typed for a shell: `init --ci`, `merge-queue serve --gate` and `--on-outcome`.
+            "crates/pointsman/src/cli/init.rs",
+            "crates/pointsman/src/daemon/jobs/queue/outcomes.rs",
+            // A `ci.sh` that is not executable.
+            "crates/pointsman-core/src/test_command/mod.rs",
+            // Scripts that benchmarks compare with, and agents that they start.
+            "crates/pointsman-bench/src/hooks.rs",
+            "crates/pointsman-bench/src/polling.rs",
+            "crates/pointsman-bench/src/stage.rs",
+        ],
+    ),
+    (
+        "writing the daemon's store",
+        r"\bstore\.commit\(",
+        &[
+            // The one writer.
+            "crates/pointsman/src/daemon/engine/mod.rs",
+            // A person's decision while no daemon runs, under its lock. It has no effect.
+            "crates/pointsman/src/daemon/decisions.rs",
+            // Stores that are filled to be measured, or to be asked how their queries run.
+            "crates/pointsman-bench/src/agents.rs",
+            "crates/pointsman-bench/src/history.rs",
+            "crates/pointsman-store/src/store/plans.rs",
         ],
     ),
     (

@@ -7,7 +7,7 @@ use pointsman_testkit::source::{SourceFile, shipped_files};
 use regex::Regex;
 
 use super::matches::step;
-use super::{nothing_found, only_shrinks, pattern};
+use super::{nothing_found, pattern};
 
 /// Fewer words than this are a name or a fragment.
 const SENTENCE: usize = 4;
@@ -135,14 +135,28 @@ fn types_and_public_functions_are_explained() {
     let mut found = Vec::new();
     for file in shipped_files().iter().filter(|file| !file.path.starts_with("crates/pointsman-bench/")) {
         for (line, why) in unexplained(&file.path, file.shipped_text()) {
-            found.push((file.path.clone(), format!("line {line}: {why}")));
+            found.push(format!("{}:{line}: {why}", file.path));
         }
     }
-    only_shrinks(
-        "types and public functions begin with a sentence whose subject is a noun",
-        "unexplained_items",
-        &found,
-    );
+    nothing_found("types and public functions begin with a sentence whose subject is a noun", &found);
+}
+
+#[test]
+fn modules_are_explained() {
+    let mut found = Vec::new();
+    for file in shipped_files().iter().filter(|file| !file.path.starts_with("crates/pointsman-bench/")) {
+        // The help text of a verb explains its file.
+        let is_verb = file.path.contains("/cli/") && !file.shipped_text().starts_with("//!");
+        if !is_verb && is_unexplained_module(file.shipped_text()) {
+            found.push(file.path.clone());
+        }
+    }
+    nothing_found("a module begins with a sentence whose subject is a noun", &found);
+}
+
+fn is_unexplained_module(text: &str) -> bool {
+    let words = text.lines().next().and_then(|line| line.strip_prefix("//! "));
+    words.is_none_or(|words| words.split_whitespace().count() < 3 || begins_like_a_question(words))
 }
 
 /// Public types and functions without a sentence, or with one that begins like a question.
@@ -240,6 +254,10 @@ fn sentences_and_unexplained_items_are_found() {
     let texts: Vec<&str> = sentences(&data).map(|token| token.text.as_str()).collect();
     let people = ["but this one is for people", "the name has the form [a-z0-9][a-z0-9._-]{0,63}"];
     assert_eq!(texts, [&people[..], &["{a} is, as ever, not {b}", "in {a} there is no {b}"]].concat());
+    assert!(is_unexplained_module("use a;\n") && is_unexplained_module("//! How it is done.\n"));
+    assert!(
+        is_unexplained_module("//! A module.\n") && !is_unexplained_module("//! The doors of a house.\n")
+    );
     let text = "//! What a module is.\n\n/// The first item of a module.\npub struct First;\n";
     assert!(unexplained("a.rs", text).is_empty());
     let text = "/// What it is.\npub struct A;\n\n/// A door.\n#[derive(Debug)]\npub(crate) enum B {}\n\

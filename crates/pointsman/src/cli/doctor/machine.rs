@@ -1,4 +1,4 @@
-//! What the system offers: programs, and ways to be told what happens.
+//! Checks of the system: programs, and ways to be told what happens.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How the project's people are told: can they be, does anything wait, is anybody listened to?
+//! Checks of the notifiers: can people be told, does anything wait, is anybody listened to?
 
 use pointsman_adapters::notify::desktop;
 use pointsman_core::config::NotifierKind;

@@ -35,7 +35,7 @@ fn server(forge: &dyn ServerForge, branch: &str) -> Check {
         Some((version, lacks)) => (format!("version {version}, "), lacks),
         None => (String::new(), Vec::new()),
     };
-    let detail = format!("{version}{}", standing(forge, forge.host()));
+    let detail = format!("{version}{}", account_and_limits(forge, forge.host()));
     match lacks.as_slice() {
         [] => clock(FORGE, detail, forge.host()),
         lacks => Check::warn(FORGE, format!("{detail}; {}", lacks.join("; ")), "bring the server up to date"),
@@ -61,7 +61,7 @@ fn in_the_way(error: &Error) -> Check {
 }
 
 /// Who we are there, how quickly it answers, and how often it may still be asked.
-fn standing(forge: &dyn ServerForge, host: &Host) -> String {
+fn account_and_limits(forge: &dyn ServerForge, host: &Host) -> String {
     let left = host
         .rate_limit()
         .map_or(String::new(), |rate| format!("; {} of {} requests are left", rate.remaining, rate.limit));

@@ -1,4 +1,5 @@
-//! What Claude Code writes to a hook: one JSON value, from a program that may be torn down in the middle of it.
+//! The input that Claude Code writes to a hook: one JSON value, from a program that may be torn down in the middle of
+//! it.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -19,7 +20,6 @@ pub(super) enum Input {
     Text(Vec<u8>),
     /// More than there can rightly be; the rest was read and dropped, so that the writer is not broken.
     TooLarge,
-    /// It did not end.
     Endless,
 }
 

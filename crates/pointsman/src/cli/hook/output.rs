@@ -1,4 +1,4 @@
-//! What Claude Code understands on a hook's standard output. Only the shapes that were seen to be honoured.
+//! The output that Claude Code understands from a hook. Only the shapes that were seen to be honoured.
 
 use std::io::Write;
 

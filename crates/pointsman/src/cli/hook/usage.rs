@@ -1,4 +1,4 @@
-//! What a session in a terminal has used so far: every request of its transcripts, each once.
+//! The usage of a session in a terminal so far: every request of its transcripts, each once.
 //!
 //! Transcripts grow to many megabytes and hooks are called all the time, so a file among the session's own says how far each
 //! was read. Helpers have transcripts of their own beside that of the conversation.

@@ -1,10 +1,10 @@
-//! `pointsman merge-queue`: the line in front of the main branch, for people and scripts.
+//! `pointsman merge-queue`: the queue in front of the main branch, for people and scripts.
 
+mod chain;
 mod list;
 mod process;
 mod serve;
 mod show;
-mod train;
 mod trial;
 
 use std::path::PathBuf;
@@ -27,21 +27,21 @@ use crate::control::protocol::{QueueCommand, Request};
 use crate::project::Project;
 use crate::queue_view;
 
-/// The line in front of the main branch
+/// The merge queue in front of the main branch
 ///
 /// Branches wait in it, each is rebased (or merged, or squashed) onto the main branch without touching a working tree,
 /// tested as it will be, and landed exactly as it was tested.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   pointsman merge-queue add fix-login             let a branch of this checkout land
-  pointsman merge-queue status --watch            watch the train
+  pointsman merge-queue status --watch            watch the chain
   pointsman mq serve --repo ../shop.git --gate \"cargo test\"
                                                   a queue for any repository, without anything else")]
 pub(crate) enum Command {
     /// List the branches that wait to land, first in line first
     List(Which),
-    /// Draw the train: what is tested on what, who waits, who was removed and why
-    Status(train::Arguments),
+    /// Draw the chain: what is tested on what, who waits, who was removed and why
+    Status(chain::Arguments),
     /// List all branches that were ever in the merge queue, newest last
     History(Which),
     /// Let a branch land: it is taken from the checkout you are in, else from the forge
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Try(trial::Arguments),
     /// Let nothing land until `resume`
     Pause(Pause),
-    /// Let the line go on, also after an alarm
+    /// Let the merge queue go on, also after an alarm
     Resume(Which),
     /// Run a queue for any git repository: no forge, no agents, no configuration
     Serve(serve::Arguments),

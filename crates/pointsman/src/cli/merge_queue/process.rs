@@ -1,4 +1,4 @@
-//! Working on the line now: the daemon does it if one runs, else this command.
+//! Working on the merge queue now: the daemon does it if one runs, else this command.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::control::protocol::QueueCommand;
 use crate::daemon;
 use crate::queue_view;
 
-/// Between two looks at the line.
+/// Between two looks at the merge queue.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ impl Arguments {
     }
 }
 
-/// Waits until these are over, or the line is stopped.
+/// Waits until these are over, or the merge queue is paused.
 #[allow(clippy::disallowed_methods, reason = "the store has no event for a reader: it is looked at again")]
 fn follow(queue: &Queue, watched: &[QueueEntry]) -> Result<(), Failure> {
     loop {
@@ -82,8 +82,8 @@ fn follow(queue: &Queue, watched: &[QueueEntry]) -> Result<(), Failure> {
         if !open {
             return Ok(());
         }
-        if let Some(stopped) = store.line(&queue.project.config.name)?.stopped {
-            return Err(Failure::refused(format!("the line is stopped: {}", stopped.reason))
+        if let Some(stopped) = store.queue_state(&queue.project.config.name)?.stopped {
+            return Err(Failure::refused(format!("the merge queue is paused: {}", stopped.reason))
                 .hint("pointsman merge-queue resume"));
         }
         std::thread::sleep(LOOK);

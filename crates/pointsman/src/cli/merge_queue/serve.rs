@@ -24,7 +24,7 @@ use crate::project::FILE_NAME;
   pointsman merge-queue add --repo ../shop.git fix-login
   pointsman merge-queue status --repo ../shop.git --watch
 
-It runs in the foreground, prints `ready`, and ends with Ctrl-C; the line stays and goes on with the next `serve`.")]
+It runs in the foreground, prints `ready`, and ends with Ctrl-C; the merge queue stays and goes on with the next `serve`.")]
 pub(crate) struct Arguments {
     /// The repository: a path, or an address that git can push to
     #[arg(long, value_name = "PATH_OR_URL")]

@@ -1,4 +1,4 @@
-//! What was taken from the inbox together and is written together.
+//! Inputs that were taken from the channel together and are written together.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;

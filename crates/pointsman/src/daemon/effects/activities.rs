@@ -1,5 +1,5 @@
-//! What the sessions are doing, as their hooks say. Kept in a file beside the sessions' own sockets, so that a new daemon
-//! knows it too: it must not type into a dialog that was announced to the one before.
+//! The activities of the sessions, as their hooks report them. Kept in a file beside the sessions' own sockets, so
+//! that a new daemon knows it too: it must not type into a dialog that was announced to the one before.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

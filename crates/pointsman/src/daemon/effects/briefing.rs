@@ -1,4 +1,4 @@
-//! What a starting session is told: the issue, and what an earlier session left.
+//! The briefing of a starting session: the issue, and what an earlier session left.
 
 use std::path::Path;
 

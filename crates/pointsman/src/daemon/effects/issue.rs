@@ -1,4 +1,4 @@
-//! What is done to issues and pull requests.
+//! Effects on issues and pull requests.
 
 use std::path::Path;
 

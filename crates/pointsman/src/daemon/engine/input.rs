@@ -1,13 +1,12 @@
-//! What happened to a task, on its way into the store.
+//! Inputs: events of a task on their way into the store.
 
 use std::path::PathBuf;
 
 use pointsman_core::ids::TaskKey;
 use pointsman_core::log;
-use pointsman_core::task::{Event, Exit, Stage, State, Task};
+use pointsman_core::task::{Event, Exit, Refused, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow, Write};
-use serde_json::json;
 
 /// Something that happened to a task, on its way into the store.
 #[derive(Clone, Debug)]
@@ -124,16 +123,18 @@ impl Input {
         change
     }
 
-    pub(super) fn event_change(&self, now: Timestamp, event: &Event, before: &Task, after: State) -> Change {
-        let mut data = serde_json::to_value(event).unwrap_or_default();
-        let kind = data.get("event").and_then(|v| v.as_str()).unwrap_or("ordered").to_owned();
-        if let Some(map) = data.as_object_mut() {
-            map.remove("event");
-            if before.state != after {
-                map.insert("from".to_owned(), json!(before.state));
-            }
-            map.insert("to".to_owned(), json!(after));
-        }
+    /// An event that the task has taken, and which brought it to the state `after`, or has refused.
+    pub(super) fn event_change(
+        &self,
+        now: Timestamp,
+        event: &Event,
+        before: &Task,
+        after: Result<State, &Refused>,
+    ) -> Change {
+        let to = after.unwrap_or(before.state);
+        let moved = log::TaskMove { from: (before.state != to).then_some(before.state), to };
+        let refused = after.err().map(Refused::to_string);
+        let (kind, data) = log::TaskEntry { event: event.clone(), moved, refused }.stored();
         let project = Some(self.key.project.clone());
         let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();

@@ -24,7 +24,6 @@ use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
     SessionScope, Store, Write,
 };
-use serde_json::json;
 
 pub use input::{Input, InputKind};
 
@@ -221,7 +220,7 @@ impl Engine {
             Ok(Transition { task, effects }) => {
                 let idle = task == *before && effects.is_empty() && self.tasks.contains_key(&input.key);
                 if !idle || input.must_be_written() || input.dedup.is_some() {
-                    let mut change = input.event_change(now, event, &before, task.state);
+                    let mut change = input.event_change(now, event, &before, Ok(task.state));
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
                     if matches!(event, Event::PhaseClaimed { .. }) {
@@ -241,9 +240,8 @@ impl Engine {
             Err(refused) => {
                 // What may come again is not remembered as seen: it counts when its time has come.
                 if input.must_be_written() {
-                    let mut change = input.event_change(now, event, &before, before.state);
+                    let mut change = input.event_change(now, event, &before, Err(&refused));
                     change.dedup = None;
-                    change.data["refused"] = json!(refused.to_string());
                     batch.changes.push(change);
                 } else {
                     tracing::debug!(task = %input.key, event = ?input.event, %refused, "refused");
@@ -265,8 +263,7 @@ impl Engine {
         self.write(&batch.changes)?;
         for change in &batch.changes {
             if let Some(task) = &change.task {
-                let refused = change.data.get("refused").is_some();
-                tracing::info!(task = %task.key, state = %task.state, event = change.kind, refused, "step");
+                tracing::info!(task = %task.key, state = %task.state, event = change.kind, "step");
             }
         }
         if batch.changes.iter().any(|change| !change.sessions.is_empty()) {

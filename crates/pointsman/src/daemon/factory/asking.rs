@@ -1,6 +1,6 @@
-//! What roles that ask a model do alike: one question at a time; of its answer only what rules allow is done, deed by
-//! deed. The plan is written before its first deed is done and each deed before the next, so that whoever dies in
-//! between goes on there; the one deed that may be done twice is the same as once.
+//! The steps that all roles which ask a model share: one question at a time; of its answer only what rules allow is
+//! done, deed by deed. The plan is written before its first deed is done and each deed before the next, so that
+//! whoever dies in between goes on there; the one deed that may be done twice is the same as once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,6 @@ pub struct Asking {
     pub looked: fn(Vec<String>) -> log::Entry,
     /// What is to be remembered.
     pub memory: Value,
-    /// The version of that.
     pub version: u32,
     /// What is asked; nothing if nobody is.
     pub question: Option<Question>,
@@ -147,7 +146,6 @@ pub struct Settled {
     pub role: Role,
     pub run: RunId,
     pub memory: Memory,
-    /// What the log says.
     pub logged: log::Entry,
     /// Further entries of the log, and the issues they are about.
     pub events: Vec<(u64, log::Entry)>,

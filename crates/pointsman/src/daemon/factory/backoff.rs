@@ -1,4 +1,5 @@
-//! What failed is tried again later and later: a server that is down, or that refuses for good, is not asked every moment.
+//! Retries of failed looks, later and later: a server that is down, or that refuses for good, is not asked every
+//! moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

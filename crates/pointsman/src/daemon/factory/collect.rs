@@ -73,7 +73,7 @@ pub(crate) fn collect(
             ill_notifiers.push(part);
         }
     }
-    let stopped = store.line(project)?.stopped.filter(|stopped| match stopped.by {
+    let stopped = store.queue_state(project)?.stopped.filter(|stopped| match stopped.by {
         StoppedBy::Audit | StoppedBy::Refusal => true,
         StoppedBy::Person => false,
     });

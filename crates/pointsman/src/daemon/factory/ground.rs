@@ -1,5 +1,5 @@
-//! What the gardener sees beside the issues: how far the main branch has come, and why tasks are blocked. The forge is asked
-//! nothing: the mirror and the store have it.
+//! The gardener's inputs beside the issues: how far the main branch has come, and why tasks are blocked. The forge is
+//! asked nothing: the mirror and the store have it.
 
 use pointsman_core::gardener::{Blocker, Main, Memory, RepositoryFacts};
 use pointsman_core::task::{State, Task};

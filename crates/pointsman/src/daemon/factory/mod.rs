@@ -31,12 +31,12 @@ use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
-use pointsman_core::timetable::Remembered;
+use pointsman_core::timetable::ScheduleMemory;
 use pointsman_core::value::{Following, Outcome, ResultOver, RoleValue};
 use pointsman_core::words;
 use pointsman_store::{Change, Memory, Store};
 use pointsman_view::health::Health;
-use pointsman_view::role::{Looking, Resumed};
+use pointsman_view::role::{LookOrdered, Resumed};
 
 pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::ForgeIssues;
@@ -242,14 +242,14 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
         return failed(FailureKind::Refused, words::daemon::factory::does_not_look(role));
     }
     let written = timetable::remembered(engine.store(), project, formula).and_then(|before| {
-        let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
-        let after = Remembered { used: Some(now), skipped_because: None, ..before.unwrap_or(never) };
+        let never = ScheduleMemory { seen: now, used: None, inputs: None, skipped_because: None };
+        let after = ScheduleMemory { used: Some(now), skipped_because: None, ..before.unwrap_or(never) };
         let mut change = Change::logged(now, project, &log::Entry::RoleLookWanted { role });
         change.memories.push(Memory::new(timetable::memory_name(formula), &after)?);
         engine.write(&[change])
     });
     match written {
-        Ok(_) => done(Looking { role }),
+        Ok(_) => done(LookOrdered { role }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }

@@ -11,7 +11,7 @@ use pointsman_core::labels::UNREVIEWED;
 use pointsman_core::log;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
 use pointsman_core::role::Role;
-use pointsman_core::task::State;
+use pointsman_core::task::{CiVerdict, Event, State};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
@@ -28,6 +28,8 @@ pub(super) const ROLE: Role = Role::Predictor;
 pub(super) const FORMULA: &str = ROLE.formula();
 /// The name under which it is remembered.
 const NAME: &str = ROLE.as_str();
+/// The beginning of the names under which predictions are filed.
+const PREFIX: &str = "prediction";
 const WEEK: i64 = 7 * 86_400_000;
 
 /// A look, and what was filed.
@@ -72,10 +74,13 @@ pub fn figures(
                 continue;
             }
             counts.checks += 1;
-            match event.data["verdict"]["verdict"].as_str() {
-                Some("failed") => counts.red += 1,
-                Some("infra" | "timed_out") => counts.infra += 1,
-                _ => {}
+            let entry = log::TaskEntry::read(&event.kind, &event.data).map(|entry| entry.event);
+            if let Some(Event::ChecksFinished { verdict, .. }) = entry {
+                match verdict {
+                    CiVerdict::Failed { .. } => counts.red += 1,
+                    CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => counts.infra += 1,
+                    CiVerdict::Passed => {}
+                }
             }
         }
     }
@@ -97,18 +102,41 @@ pub fn figures(
     Ok(figures)
 }
 
-/// Predictions from the figures that nobody has been told yet.
+/// The open issues that hold a prediction which is on record. One that is not was filed by a daemon that died before it
+/// could write that down: it is filed once more, which finds it, and is written down then.
+pub fn recorded(
+    store: &Store,
+    project: &ProjectName,
+    issues: &[Issue],
+) -> Result<BTreeSet<Number>, pointsman_store::Error> {
+    let marker = words::comment::marker(PREFIX);
+    let beginning = marker.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let mut recorded = BTreeSet::new();
+    for issue in issues.iter().filter(|issue| issue.body.contains(beginning)) {
+        let filed = store.events(&EventFilter {
+            project: Some(project.clone()),
+            issue: Some(issue.number),
+            kinds: vec![log::ROLE_FILED.to_owned()],
+            limit: 1,
+            ..EventFilter::default()
+        })?;
+        recorded.extend((!filed.is_empty()).then_some(issue.number));
+    }
+    Ok(recorded)
+}
+
+/// Predictions from the figures that nobody has been told yet. Of the open issues only those count that are on record.
 pub fn news(
     memory: &Memory,
     figures: &Figures,
-    issues: &[Issue],
+    (issues, recorded): (&[Issue], &BTreeSet<Number>),
     config: &Config,
     now: Timestamp,
 ) -> Vec<Prediction> {
     let predictions = predict(memory, figures, config);
     let is_open = |one: &&Prediction| {
         let marker = words::comment::marker(&name(one));
-        issues.iter().any(|issue| issue.body.ends_with(&marker))
+        issues.iter().any(|issue| issue.body.ends_with(&marker) && recorded.contains(&issue.number))
     };
     let open: BTreeSet<String> = predictions.iter().filter(is_open).map(Prediction::key).collect();
     memory.news(predictions, &open, config, now)
@@ -116,7 +144,7 @@ pub fn news(
 
 /// Under which name an issue of it is found again.
 fn name(prediction: &Prediction) -> String {
-    format!("prediction-{}", prediction.key())
+    format!("{PREFIX}-{}", prediction.key())
 }
 
 impl Watch {
@@ -129,6 +157,7 @@ impl Watch {
             return Ok(());
         }
         let figures = self.world.read(|store| figures(store, config, &seen.issues, now))?;
+        let recorded = self.world.read(|store| recorded(store, &config.name, &seen.issues))?;
         let value = self.world.read(|store| value(store, &config.name, ROLE))?;
         let is_paused = value.paused_at.is_some();
         let machine = collect::machine(&self.world.paths, config);
@@ -136,7 +165,7 @@ impl Watch {
         memory.measure(Sample { at: now, disks, free_memory_mb: machine.free_memory_mb }, now);
         let inbox = self.inbox.clone();
         self.beside(format!("predictor {}", config.name), served, now, move |served| {
-            let wanted = news(&memory, &figures, &seen.issues, &served.config, now);
+            let wanted = news(&memory, &figures, (&seen.issues, &recorded), &served.config, now);
             let wanted = if is_paused { Vec::new() } else { wanted };
             file(&inbox, served, memory.clone(), &wanted, now)
         });

@@ -21,7 +21,6 @@ use crate::daemon::served::Served;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Do,
-    /// It is only said.
     Dry,
 }
 

@@ -1,4 +1,4 @@
-//! What became of what roles did: read from the log and from what the forge said anyway, and written down once.
+//! The results of roles: read from the log and from what the forge said anyway, and written down once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -88,13 +88,13 @@ fn hear(
         let Some(last) = page.last() else { return Ok(over) };
         (filter.since, following.seq) = (last.seq, last.seq);
         for event in &page {
-            let Some((issue, heard)) = event.issue.zip(heard(event)) else { continue };
+            let Some((issue, heard)) = event.issue.zip(logged_result(event)) else { continue };
             over.extend(following.hear(issue, &heard, event.at));
         }
     }
 }
 
-fn heard(event: &EventRow) -> Option<LoggedResult> {
+fn logged_result(event: &EventRow) -> Option<LoggedResult> {
     match log::Entry::read(&event.kind, &event.data)? {
         log::Entry::RoleFiled(of) => Some(LoggedResult::Filed { role: of.role }),
         log::Entry::RoleClosed(of) => Some(LoggedResult::Closed { role: of.role }),

@@ -1,4 +1,4 @@
-//! What was handed in, on its way: pushed, opened as a pull request, tested, approved, and put into the merge queue.
+//! Hand-ins on their way: pushed, opened as a pull request, tested, approved, and put into the merge queue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::CiRunner;
 use pointsman_core::hand_in::{
-    Checks, HandIn, HandInFacts, HandInFiles, Memory, Need, Next, QueueStatus, Silence, next,
+    Checks, HandIn, HandInFacts, HandInFiles, Memory, Need, Next, QueueStatus, UnreportedCi, next,
 };
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
@@ -282,7 +282,7 @@ impl HandIns {
         if let Some(pr) = open.pr {
             self.world.jobs.check_pull_request(served, pr, commit);
         }
-        let silence = Silence {
+        let silence = UnreportedCi {
             waited: self.waited(&config.name, role, commit, clock::now()),
             limit: config.timing.ci_timeout.duration(),
             begun,

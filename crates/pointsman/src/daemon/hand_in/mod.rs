@@ -34,7 +34,6 @@ pub enum HandInReport {
     /// A run is done, and this is what it may hand in.
     Taken {
         run: RunId,
-        /// What, if anything.
         taken: Option<HandInFiles>,
         /// What it changed beside that, one line each.
         refused: Vec<String>,

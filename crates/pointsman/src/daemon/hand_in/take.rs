@@ -1,4 +1,4 @@
-//! Where a session begins, and what it may hand in when it is through.
+//! The tree in which a role's session begins, and the files that it may hand in at its end.
 
 use std::path::Path;
 

@@ -268,7 +268,6 @@ pub(super) struct Verdict<'a> {
     pub(super) tree: &'a Sha,
     pub(super) gate: String,
     pub(super) record: &'a Record,
-    /// The last run's log.
     pub(super) log_path: Option<PathBuf>,
     /// How long the last run took.
     pub(super) took: Duration,

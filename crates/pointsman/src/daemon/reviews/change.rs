@@ -1,4 +1,4 @@
-//! What is to be reviewed: the change, the facts about it, and what the reviewer is given to read.
+//! The subject of a review: the change, the facts about it, and what the reviewer is given to read.
 
 use anyhow::Context;
 use pointsman_adapters::git::changes;

@@ -1,4 +1,4 @@
-//! What the session of a run finds: its working tree, and what is to be read about the very thing that it is about.
+//! The files of a run's session: its working tree, and what is to be read about the very thing that it is about.
 
 use anyhow::Context;
 use pointsman_adapters::git::RefName;

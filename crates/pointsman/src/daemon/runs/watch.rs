@@ -1,4 +1,4 @@
-//! What is to be done about the runs, looked at again and again.
+//! The next duties of all runs, decided anew at every look.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::sync_channel;

@@ -1,4 +1,4 @@
-//! What the forge says, asked again and again: issues, pull requests, reviews, people's comments.
+//! News of the forge, polled again and again: issues, pull requests, reviews, people's comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

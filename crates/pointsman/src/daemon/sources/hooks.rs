@@ -1,4 +1,4 @@
-//! What the hooks of agents tell, over the control socket or from a spool that was filled while no daemon ran.
+//! Reports from the hooks of agents, over the control socket or from a spool that was filled while no daemon ran.
 //!
 //! A session says so itself, and may lie: a report counts for the session it names only if that one is the present one,
 //! and a message is acknowledged only by the session it was sent to.

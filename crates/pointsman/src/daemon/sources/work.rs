@@ -1,4 +1,4 @@
-//! What sessions are doing, read from their terminals: for programs that cannot tell us themselves.
+//! The work of sessions, read from their terminals: for programs that cannot tell us themselves.
 
 use std::collections::BTreeMap;
 use std::fs::File;

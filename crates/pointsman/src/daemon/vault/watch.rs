@@ -1,4 +1,4 @@
-//! What is to be done about the vaults, looked at again and again.
+//! The next duties of all vaults, decided anew at every look.
 
 use std::collections::BTreeMap;
 use std::fs;

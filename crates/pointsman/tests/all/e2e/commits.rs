@@ -11,12 +11,14 @@ use std::path::Path;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
+use pointsman_core::value::Following;
 use pointsman_core::{log, task};
 use pointsman_store::{Change, EntryScope, EntryStatus, Store, Write};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
 use super::adds;
+use super::health::full_disk;
 use super::vault::{action, guarded, runs, show};
 
 /// Kinds that this load does not write, or not for certain, and why.
@@ -55,21 +57,20 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "findings of roles and what became of them: e2e::health, gardener, planner, predictor, worth",
+        "what roles find by rules, and what becomes of it: e2e_kill_at_the_commits_of_what_roles_find",
+        &BY_RULES,
+    ),
+    (
+        "sessions and people that answer roles: e2e::gardener and e2e::planner, which have their own kills, and e2e::health",
         &[
-            "event:supervisor_looked",
             "event:supervisor_judged",
             "event:supervisor_heard",
             "event:gardener_looked",
             "event:gardener_groomed",
             "event:planner_looked",
             "event:planner_planned",
-            "event:predictor_filed",
-            "event:role_filed",
             "event:role_closed",
             "event:prediction_triaged",
-            "event:result_over",
-            "event:role_counted",
             "event:role_resumed",
             "event:remembered",
         ],
@@ -119,6 +120,15 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         "branches that do not land: e2e::conflict and e2e::queue, which has its own kills",
         &["event:queue_reported"],
     ),
+];
+
+/// Kinds that roles write without a session.
+const BY_RULES: [&str; 5] = [
+    "event:supervisor_looked",
+    "event:predictor_filed",
+    "event:role_filed",
+    "event:result_over",
+    "event:role_counted",
 ];
 
 const FORMULA: &str = r#"name = "tidy"
@@ -210,7 +220,10 @@ fn e2e_kill_at_the_commits_of_every_kind() {
         if round == MOST_ROUNDS || Deaths::read(&file).missing().is_empty() {
             break;
         }
+        // While nobody can die of it: a command whose daemon dies does not know whether the issue was filed.
+        daemon.kill_daemon();
         play.file_landing(&format!("fruit{round}"));
+        daemon.start_with(&told);
     }
     let deaths = Deaths::read(&file);
     deaths.print(killed);
@@ -220,6 +233,61 @@ fn e2e_kill_at_the_commits_of_every_kind() {
     daemon.wait_for("everything to be over", || play.is_over().then_some(()));
     play.check();
     deaths.check();
+}
+
+/// A full disk is told once. A prediction is filed once, and its dismissal by a person counts once.
+#[test]
+fn e2e_kill_at_the_commits_of_what_roles_find() {
+    let daemon = full_disk()
+        .staged()
+        .set("roles.predictor.enabled", "true")
+        .set("roles.supervisor.enabled", "true")
+        .set("timing.stale_issue", "\"1ms\"")
+        .build();
+    for fruit in ["Apples", "Pears", "Plums", "Figs", "Dates"] {
+        daemon.json(&["forge", "issue", "create", "--title", fruit, "--body", "We want them"]);
+    }
+    let file = daemon.path("home/deaths");
+    let told = format!("1:{}", file.display());
+    let told = [("POINTSMAN_CRASH_COMMITS", told.as_str())];
+    daemon.start_with(&told);
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        daemon.wait_for(what, || {
+            if daemon.has_ended() {
+                daemon.kill_daemon();
+                daemon.start_with(&told);
+            }
+            holds().then_some(())
+        });
+    };
+    let logged = |kind: &str| daemon.run(&["events", "--kind", kind, "--json"]).stdout.lines().count();
+    let disk_notices = || {
+        let notices = daemon.notices();
+        let title =
+            |notice: &&Value| notice["title"].as_str().is_some_and(|title| title.contains("the disk of"));
+        notices.iter().filter(title).count()
+    };
+    for role in ["predictor", "supervisor"] {
+        until("a role to be asked to look", &|| daemon.run(&["roles", "look", role]).code == Some(0));
+    }
+    until("a prediction", &|| logged("predictor_filed") > 0);
+    until("people to be told of the disk", &|| logged("supervisor_looked") > 0 && disk_notices() > 0);
+    until("the prediction to be closed", &|| daemon.run(&["forge", "issue", "close", "6"]).code == Some(0));
+    until("the dismissal to be seen", &|| {
+        let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        let results: Option<Following> = store.memory(&ProjectName::new("shop").unwrap(), "results").unwrap();
+        results.is_some_and(|results| results.gone.contains_key(&6))
+    });
+    assert_eq!((logged("supervisor_looked"), disk_notices()), (1, 1));
+    daemon.stage(&json!({ "ahead_ms": 2 * 3_600_000 }));
+    until("the dismissal to be counted", &|| logged("result_over") > 0 && logged("role_counted") > 0);
+    until("the deaths that are left", &|| Deaths::read(&file).left(&BY_RULES).is_empty());
+    daemon.kill_daemon();
+    daemon.start();
+    assert_eq!(daemon.json(&["forge", "issue", "list", "--state", "all"]).as_array().unwrap().len(), 6);
+    for kind in ["predictor_filed", "role_filed", "result_over", "role_counted"] {
+        assert_eq!(logged(kind), 1, "{kind}");
+    }
 }
 
 /// How often a kind's commits were passed, and killed before and after.
@@ -249,9 +317,18 @@ impl Deaths {
     /// Kinds that were not killed on both sides, and that nobody has a reason for.
     fn missing(&self) -> Vec<String> {
         let known: BTreeSet<&str> = ELSEWHERE.iter().flat_map(|(_, kinds)| *kinds).copied().collect();
-        let killed =
-            |kind: &str| self.0.get(kind).is_some_and(|[_, before, after]| *before > 0 && *after > 0);
-        all_kinds().into_iter().filter(|kind| !killed(kind) && !known.contains(kind.as_str())).collect()
+        let mut kinds = all_kinds();
+        kinds.retain(|kind| !self.is_killed(kind) && !known.contains(kind.as_str()));
+        kinds.into_iter().collect()
+    }
+
+    /// Those of these kinds that were not killed on both sides.
+    fn left<'k>(&self, kinds: &[&'k str]) -> Vec<&'k str> {
+        kinds.iter().copied().filter(|kind| !self.is_killed(kind)).collect()
+    }
+
+    fn is_killed(&self, kind: &str) -> bool {
+        self.0.get(kind).is_some_and(|[_, before, after]| *before > 0 && *after > 0)
     }
 
     /// Every kind there is was killed on both sides, or is known to be written elsewhere.
@@ -477,9 +554,13 @@ impl<'d> Play<'d> {
         for issue in self.lands.iter().map(|(issue, _)| *issue).chain([self.fails]) {
             assert_eq!(daemon.sessions(issue).len(), 1, "nobody had to be brought back");
             let shown = daemon.transcript(issue);
-            let mut ids = BTreeSet::new();
-            for (id, _) in shown.split("[pointsman m-").skip(1).filter_map(|rest| rest.split_once(']')) {
-                assert!(ids.insert(id), "m-{id} came twice:\n{shown}");
+            let mut sent: BTreeMap<&str, u32> = BTreeMap::new();
+            for (id, rest) in shown.split("[pointsman m-").skip(1).filter_map(|rest| rest.split_once(']')) {
+                let tries = sent.entry(id).or_default();
+                *tries += 1;
+                // A message that nobody acknowledges in time is sent again, three times at most, and says so.
+                let again = rest.lines().next().is_some_and(|line| line.contains("(again)"));
+                assert!(again == (*tries > 1) && *tries <= 3, "m-{id} came {tries} times:\n{shown}");
             }
         }
         self.check_queue();

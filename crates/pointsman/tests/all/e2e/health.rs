@@ -23,7 +23,7 @@ fn on_any_machine() -> Setup {
 }
 
 /// A project where every disk is too full, whatever it holds.
-fn full_disk() -> Setup {
+pub(crate) fn full_disk() -> Setup {
     on_any_machine().set("health.max_disk_percent", "0")
 }
 

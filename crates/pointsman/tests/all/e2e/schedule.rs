@@ -3,7 +3,7 @@
 use pointsman::daemon::timetable::memory_name;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
-use pointsman_core::timetable::Remembered;
+use pointsman_core::timetable::ScheduleMemory;
 use pointsman_store::{Change, Memory, Store};
 use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn away_for(daemon: &TestDaemon, formula: &str, hours: i64) {
     let project = ProjectName::new("shop").unwrap();
     let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
     let name = memory_name(formula);
-    let remembered: Option<Remembered> = store.memory(&project, &name).unwrap();
+    let remembered: Option<ScheduleMemory> = store.memory(&project, &name).unwrap();
     let mut remembered = remembered.expect("the daemon has looked at the clock");
     remembered.seen = Timestamp(remembered.seen.0 - hours * 3_600_000);
     let mut change = Change::new(remembered.seen, "schedule_looked");
@@ -60,7 +60,7 @@ fn e2e_a_role_runs_when_its_time_has_come() {
     daemon.wait_for("the clock to be looked at", || {
         let reader = Store::open_read_only(&daemon.state().join("pointsman.db")).ok()?;
         let shop = ProjectName::new("shop").unwrap();
-        reader.memory::<Remembered>(&shop, &memory_name("run-planner")).ok()?
+        reader.memory::<ScheduleMemory>(&shop, &memory_name("run-planner")).ok()?
     });
     daemon.stop_daemon();
     away_for(&daemon, "run-planner", 25);

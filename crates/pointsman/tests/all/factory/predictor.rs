@@ -1,5 +1,7 @@
 //! The predictor: figures from the log, and what they foretell.
 
+use std::collections::BTreeSet;
+
 use pointsman::daemon::factory::predictor::{Predicted, figures, memory, news, write};
 use pointsman_core::predictor::{Counts, Figures, Prediction};
 use pointsman_store::Change;
@@ -13,7 +15,8 @@ impl Stage {
     fn checked(&mut self, minute: i64, verdict: &str) {
         let mut change = Change::new(at(minute), "checks_finished");
         change.project = Some(shop());
-        change.data = json!({ "sha": "…", "run": 1, "verdict": { "verdict": verdict } });
+        let verdict = json!({ "verdict": verdict, "summary": "", "reason": "", "log": "" });
+        change.data = json!({ "sha": "a".repeat(40), "run": 1, "verdict": verdict, "to": "working" });
         self.engine.write(&[change]).unwrap();
     }
 
@@ -47,7 +50,7 @@ fn two_weeks_are_counted_from_the_log() {
     assert_eq!(found, Figures { week, before, open: 0, stale: 0 });
 
     let before = memory(stage.engine.store(), &shop()).unwrap();
-    let told = news(&before, &found, &[], &config, now);
+    let told = news(&before, &found, (&[], &BTreeSet::new()), &config, now);
     let keys: Vec<String> = told.iter().map(Prediction::key).collect();
     assert_eq!(keys, ["ci-unsteady", "sessions-die"]);
     let mut after = before;
@@ -58,6 +61,6 @@ fn two_weeks_are_counted_from_the_log() {
     write(&mut stage.engine, &shop(), &predicted, now).unwrap();
     let mut stage = stage.restart();
     let before = memory(stage.engine.store(), &shop()).unwrap();
-    assert_eq!(news(&before, &found, &[], &config, at(22 * DAY)), [], "it has been said");
+    assert_eq!(news(&before, &found, (&[], &BTreeSet::new()), &config, at(22 * DAY)), [], "it has been said");
     assert_eq!(stage.events("predictor_filed")[0].data["lines"][0], "#9 Sessions die more often");
 }

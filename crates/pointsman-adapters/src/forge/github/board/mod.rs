@@ -14,7 +14,9 @@ use pointsman_core::text::clean_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::wire::{AddAnswer, Answer, Chosen, Field, ItemAnswer, Nodes, ProjectAnswer, WireIssue, WireItem};
+use self::wire::{
+    AddAnswer, Answer, Field, ItemAnswer, Nodes, ProjectAnswer, SelectedOption, WireIssue, WireItem,
+};
 use crate::forge::hosted::errors::told;
 use crate::forge::{BoardChange, Error};
 use crate::http::{Client, Request};
@@ -169,7 +171,7 @@ impl Board {
 
     /// The project with its fields: known, or found.
     fn project(&self) -> Result<Project, Error> {
-        if let Some(project) = &self.known().project {
+        if let Some(project) = &self.cache().project {
             return Ok(project.clone());
         }
         let refused = |reason: String| Error::Refused { operation: READ, reason };
@@ -195,7 +197,7 @@ impl Board {
             );
         }
         let project = Project { id: project.id, status, agent };
-        self.known().project = Some(project.clone());
+        self.cache().project = Some(project.clone());
         Ok(project)
     }
 
@@ -227,7 +229,7 @@ impl Board {
             }
             "NOT_FOUND" => {
                 // An id that is known may not be true any more.
-                let knew = std::mem::take(&mut *self.known()).project.is_some();
+                let knew = std::mem::take(&mut *self.cache()).project.is_some();
                 match knew && operation == CHANGE {
                     true => Error::Unavailable { reason: words },
                     false => Error::Refused { operation, reason: words },
@@ -236,18 +238,18 @@ impl Board {
             "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => Error::Unavailable { reason: words },
             _ => {
                 // Perhaps a field or an option that is gone: they are looked up anew next time.
-                *self.known() = Cache::default();
+                *self.cache() = Cache::default();
                 Error::Refused { operation, reason: words }
             }
         })
     }
 
     fn gone(&self) -> Error {
-        *self.known() = Cache::default();
+        *self.cache() = Cache::default();
         Error::Unavailable { reason: "the board is not where it was".to_owned() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -269,7 +271,7 @@ fn agent_of(item: &WireItem) -> &str {
 }
 
 fn shown(item: &WireItem, number: Number, title: String) -> BoardItem {
-    let column = |chosen: &Chosen| BoardStatus::of_column(chosen.name.as_deref()?);
+    let column = |chosen: &SelectedOption| BoardStatus::of_column(chosen.name.as_deref()?);
     // A column of people's own is nobody's turn.
     let status = item.status.as_ref().and_then(column).unwrap_or(BoardStatus::Backlog);
     BoardItem { item_id: item.id.clone(), number, title, status, agent: agent_of(item).to_owned() }

@@ -1,4 +1,4 @@
-//! What the GraphQL API says about a board, as far as we read it.
+//! The GraphQL API's messages about a board, as far as we read them.
 
 use pointsman_core::ids::Number;
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use serde::Deserialize;
 pub(super) struct Answer<T> {
     pub(super) data: Option<T>,
     #[serde(default)]
-    pub(super) errors: Vec<Said>,
+    pub(super) errors: Vec<GraphqlError>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct GraphqlError {
     #[serde(default, rename = "type")]
     pub(super) kind: String,
     #[serde(default)]
@@ -100,7 +100,7 @@ pub(super) struct WireIssue {
 pub(super) struct WireItem {
     pub(super) id: String,
     pub(super) project: Option<Named>,
-    pub(super) status: Option<Chosen>,
+    pub(super) status: Option<SelectedOption>,
     pub(super) agent: Option<Written>,
     #[serde(default)]
     pub(super) is_archived: bool,
@@ -114,7 +114,7 @@ pub(super) struct Named {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Chosen {
+pub(super) struct SelectedOption {
     pub(super) option_id: Option<String>,
     pub(super) name: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What can be done before it is needed, so that from the end of one gate to the begin of the next there is next to
-//! nothing to do: candidates behind the train, their checkouts, and what a landing must know.
+//! Work that is done before it is needed, so that from the end of one gate to the begin of the next there is next to
+//! nothing to do: candidates behind the chain, their checkouts, and what a landing must know.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use super::gate::Gate;
 use super::{Next, QueueWorker, QueuedCandidate};
 use crate::daemon::served::Served;
 
-/// Who helps while the line builds.
+/// Who helps while the merge queue builds.
 const HELPERS: usize = 2;
 
 /// Something that does not depend on anything else.
@@ -63,7 +63,7 @@ impl QueueWorker<'_> {
         self.tested.clear();
         self.boarded = next.iter().map(|member| member.entry.id).collect();
         for subject in plan.test {
-            if let Subject::Car(at) = subject {
+            if let Subject::Member(at) = subject {
                 let Built { commit, tree, .. } = next[at].built.clone();
                 self.tested.insert(tree.clone());
                 self.test(commit, tree)?;
@@ -91,7 +91,7 @@ impl QueueWorker<'_> {
         }
     }
 
-    /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built and
+    /// While gates run: what a landing needs to know is found out, and the candidates behind the chain are built and
     /// checked out, until something happens.
     pub(super) fn look_ahead(
         &mut self,
@@ -162,7 +162,7 @@ impl QueueWorker<'_> {
         Ok(Next::Wait)
     }
 
-    /// Those in the line that are neither in the train nor beside it.
+    /// Those in the merge queue that are neither in the chain nor beside it.
     fn behind<'e>(&self, entries: &'e [QueueEntry], members: &[QueuedCandidate]) -> Vec<&'e QueueEntry> {
         let placed: BTreeSet<EntryId> =
             members.iter().chain(&self.aside).map(|member| member.entry.id).collect();

@@ -1,5 +1,5 @@
 //! The audit: every commit that reaches the main branch came through the queue, or from a person by a pull request.
-//! Anything else stops the line until a person has looked.
+//! Anything else pauses the merge queue until a person has looked.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -24,7 +24,7 @@ const LAST_LANDINGS: u32 = 20;
 pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Served>) {
     let look = || -> anyhow::Result<()> {
         let Some(main) = served.forge.branch_head(served.primary.as_str())? else { return Ok(()) };
-        if jobs.read(|store| store.line(&served.config.name))?.audited.as_ref() == Some(&main) {
+        if jobs.read(|store| store.queue_state(&served.config.name))?.audited.as_ref() == Some(&main) {
             return Ok(());
         }
         served.mirror.fetch_remote()?;
@@ -62,7 +62,7 @@ fn show_merges(jobs: &Jobs, served: &Served) {
 /// Audits main up to this commit; false if the queue has to stop for it, or if main has moved on.
 pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Result<bool> {
     let _held = served.hold_main();
-    let line = jobs.read(|store| store.line(&served.config.name))?;
+    let line = jobs.read(|store| store.queue_state(&served.config.name))?;
     if line.audited.as_ref() == Some(main) {
         return Ok(true);
     }
@@ -87,7 +87,7 @@ pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Resul
 
 /// What a push of ours put on main needs no examination: it went there from a main that was audited.
 pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyhow::Result<Option<Audit>> {
-    let audited = jobs.read(|store| store.line(&served.config.name))?.audited;
+    let audited = jobs.read(|store| store.queue_state(&served.config.name))?.audited;
     let from = audited.filter(|audited| audited == from);
     Ok(from.map(|from| Audit { after: Some(from), upto: upto.clone(), direct: 0, person: 0, alarm: None }))
 }

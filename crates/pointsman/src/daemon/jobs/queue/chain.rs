@@ -1,4 +1,4 @@
-//! From the line to a train: which entries may land at all, and their candidates one on top of the other.
+//! From the merge queue to a chain: which entries may land at all, and their candidates one on top of the other.
 
 use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::candidate::{self, Built, Candidate, Order, Style};
@@ -49,7 +49,7 @@ impl QueueWorker<'_> {
     }
 
     /// The main branch is here now. What is blamed on an entry must hold for a base that is green, so suspects on
-    /// another base go back into the line.
+    /// another base go back into the merge queue.
     pub(super) fn main_is(&mut self, main: Sha) -> anyhow::Result<()> {
         let mut kept = Vec::new();
         for member in std::mem::take(&mut self.aside) {
@@ -62,7 +62,7 @@ impl QueueWorker<'_> {
         Ok(())
     }
 
-    /// Entries that can land, in order. None if something was reported: the line has changed.
+    /// Entries that can land, in order. None if something was reported: the merge queue has changed.
     pub(super) fn still_valid(
         &mut self,
         entries: Vec<QueueEntry>,
@@ -142,8 +142,8 @@ impl QueueWorker<'_> {
         Ok(at.as_ref() == Some(&entry.head) || (at.is_some() && at == entry.candidate))
     }
 
-    /// The candidates that are worth having now. None if something was reported: the line has changed.
-    pub(super) fn train(
+    /// The candidates that are worth having now. None if something was reported: the merge queue has changed.
+    pub(super) fn chain(
         &mut self,
         entries: &[QueueEntry],
         main: &Sha,

@@ -164,7 +164,7 @@ impl QueueWorker<'_> {
         let mut entry = shown.unwrap_or_else(|| member.entry.clone());
         (entry.base, entry.candidate) = (Some(main.clone()), Some(sha.clone()));
         self.main = None;
-        let audited = self.jobs.read(|store| store.line(&self.served.config.name))?.audited;
+        let audited = self.jobs.read(|store| store.queue_state(&self.served.config.name))?.audited;
         let audit = audited.filter(|audited| audited == main).map(|after| Audit {
             after: Some(after),
             upto: sha.clone(),

@@ -1,8 +1,8 @@
-//! The merge queue at work: builds the train of candidates on the main branch, has the gate test what the plan asks
+//! The merge queue at work: builds the chain of candidates on the main branch, has the gate test what the plan asks
 //! for, and lands what was tested as it is.
 //!
 //! What to do next is decided in the core ([`queue::plan`]); here it is done. Everything is found again after a
-//! restart: the line is in the store, candidates are built anew and are the same commits, verdicts are remembered by
+//! restart: the merge queue is in the store, candidates are built anew and are the same commits, verdicts are remembered by
 //! tree, and whether something landed is read from git.
 
 mod ahead;
@@ -51,11 +51,11 @@ const RECENT: u32 = 20;
 /// What wakes the queue while it waits for a gate.
 pub(super) enum WakeReason {
     Finished(Box<Finished>),
-    /// Something changed: an entry came or went, the line was stopped or goes on.
+    /// Something changed: an entry came or went, the merge queue was paused or goes on.
     Look,
 }
 
-/// Works the project's line through until nothing is left to do in it.
+/// Works the project's merge queue through until nothing is left to do in it.
 pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
     // It may have been read again since this job was ordered.
     let Some(served) = &jobs.served_now(&served.config.name) else { return };
@@ -97,7 +97,7 @@ struct LastRun {
     log: Option<PathBuf>,
 }
 
-/// A candidate in the train.
+/// A candidate in the chain.
 #[derive(Clone)]
 struct QueuedCandidate {
     entry: QueueEntry,
@@ -113,7 +113,7 @@ struct QueueWorker<'a> {
     signals: Receiver<WakeReason>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
     main: Option<Sha>,
-    /// Main was fetched, and what of the line is on it has not been looked for yet.
+    /// Main was fetched, and what of the merge queue is on it has not been looked for yet.
     fetched: bool,
     trees: BTreeMap<Sha, Sha>,
     /// What candidates change of what they are built on although their branches did not.
@@ -134,7 +134,7 @@ struct QueueWorker<'a> {
     /// How often something outside failed since a verdict, a landing or a quiet while. That a server can be read does not
     /// count: it may refuse every push.
     troubles: u32,
-    /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
+    /// The chain that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
     /// arrival would undo what has run so far.
     boarded: Vec<EntryId>,
     /// The trees of its candidates that are under test.
@@ -200,8 +200,8 @@ impl<'a> QueueWorker<'a> {
         if let Some(outage) = self.outage.take() {
             anyhow::bail!(outage);
         }
-        if self.jobs.read(|store| store.line(&self.served.config.name))?.stopped.is_some() {
-            // What runs may end; its verdict is kept for when the line goes on.
+        if self.jobs.read(|store| store.queue_state(&self.served.config.name))?.stopped.is_some() {
+            // What runs may end; its verdict is kept for when the merge queue goes on.
             if !self.running.is_empty() {
                 return Ok(Next::Wait);
             }
@@ -233,7 +233,7 @@ impl<'a> QueueWorker<'a> {
         }
         self.aside.retain(|member| entries.iter().any(|entry| entry.id == member.entry.id));
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
-        let Some(members) = self.train(&entries, &main)? else { return Ok(Next::Again) };
+        let Some(members) = self.chain(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &members)?;
         self.follow(plan, &main, &entries, &members)
     }
@@ -254,7 +254,7 @@ impl<'a> QueueWorker<'a> {
     }
 
     /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
-    /// daemon was killed, so main is asked first: only what is not on it is back in the line.
+    /// daemon was killed, so main is asked first: only what is not on it is back in the merge queue.
     fn show_nothing_under_test(&mut self) -> anyhow::Result<()> {
         let entries =
             self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished))?;
@@ -289,8 +289,8 @@ impl<'a> QueueWorker<'a> {
         };
         let planned = members.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
         let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
-        let train = QueueFacts { main: self.runs(&main_tree)?, members: planned, aside };
-        Ok(queue::plan(&self.policy()?, &train))
+        let chain = QueueFacts { main: self.runs(&main_tree)?, members: planned, aside };
+        Ok(queue::plan(&self.policy()?, &chain))
     }
 
     /// Red is not for ever: a service that was missing may be back. A red main is tested again after a while; and once it
@@ -360,14 +360,14 @@ impl<'a> QueueWorker<'a> {
         for subject in plan.test {
             let (commit, tree) = match subject {
                 Subject::Main => (main.clone(), self.tree_of(main)?),
-                Subject::Car(at) => (members[at].built.commit.clone(), members[at].built.tree.clone()),
+                Subject::Member(at) => (members[at].built.commit.clone(), members[at].built.tree.clone()),
                 Subject::Aside(id) => match self.aside.iter().find(|member| member.entry.id == id) {
                     Some(member) => (member.built.commit.clone(), member.built.tree.clone()),
                     None => continue,
                 },
             };
             wanted.insert(tree.clone());
-            if let Subject::Car(at) = subject {
+            if let Subject::Member(at) = subject {
                 self.tested.insert(tree.clone());
                 under_test = under_test.max(Some(at));
             }
@@ -378,7 +378,7 @@ impl<'a> QueueWorker<'a> {
             self.show_under_test(&members[..=last])?;
             return self.look_ahead(entries, members);
         }
-        // With nothing under test the line waits for the main branch to move.
+        // With nothing under test the merge queue waits for the main branch to move.
         Ok(Next::Wait)
     }
 
@@ -466,7 +466,7 @@ impl<'a> QueueWorker<'a> {
         })
     }
 
-    /// How many candidates the train has. A batch keeps its length while it is tested.
+    /// How many candidates the chain has. A batch keeps its length while it is tested.
     fn window(&self) -> anyhow::Result<usize> {
         let strategy = self.policy()?.strategy;
         Ok(match strategy {

@@ -56,7 +56,8 @@ pub(super) fn taken_out(
 /// Tells that the queue has paused itself. A person who paused it knows.
 pub(super) fn paused(jobs: &Jobs, served: &Served) {
     let project = &served.config.name;
-    let Some(stopped) = jobs.read(|store| store.line(project)).ok().and_then(|line| line.stopped) else {
+    let Some(stopped) = jobs.read(|store| store.queue_state(project)).ok().and_then(|line| line.stopped)
+    else {
         return;
     };
     match stopped.by {

@@ -1,4 +1,5 @@
-//! What becomes of branches, told to whoever runs `merge-queue serve`: a line for each, and a command of their own.
+//! The outcomes of branches, reported to whoever runs `merge-queue serve`: a line for each, and a command of their
+//! own.
 
 use std::io::Write;
 use std::path::Path;

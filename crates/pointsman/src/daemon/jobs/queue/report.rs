@@ -1,4 +1,4 @@
-//! What becomes of entries is told to their tasks and written down.
+//! The outcomes of entries, reported to their tasks and written down.
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -183,7 +183,7 @@ impl QueueWorker<'_> {
         let _ = wait.recv();
     }
 
-    /// Stops the line and waits until that is on disk.
+    /// Pauses the merge queue and waits until that is on disk.
     pub(super) fn pause_queue(&self, stopped: Stopped) {
         let (written, wait) = sync_channel(1);
         let project = self.served.config.name.clone();

@@ -19,7 +19,7 @@ const LANDINGS: u32 = 500;
 /// Looks at what is new on main as far as it was audited; next to nothing if nothing is.
 pub(super) fn look(jobs: &Jobs, served: &Served) -> anyhow::Result<()> {
     let project = &served.config.name;
-    let Some(main) = jobs.read(|store| store.line(project))?.audited else { return Ok(()) };
+    let Some(main) = jobs.read(|store| store.queue_state(project))?.audited else { return Ok(()) };
     let before = jobs.read(|store| store.cursor(Some(project), REVERTS))?.as_deref().and_then(Sha::new);
     if before.as_ref() == Some(&main) {
         return Ok(());

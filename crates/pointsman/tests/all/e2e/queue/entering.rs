@@ -1,4 +1,4 @@
-//! How branches get into the line, and which do not.
+//! How branches get into the merge queue, and which do not.
 
 use super::{GATE, Rig};
 use crate::e2e::{LAND, adds, shop};

@@ -27,7 +27,7 @@ const LONGEST_PAUSE_MS: u64 = 700;
 const SHORT_PAUSE_MS: u64 = 60;
 /// For something to happen; nothing does if all branches are over.
 const EVENT_WAIT: Duration = Duration::from_secs(2);
-/// How the line is worked through changes with every restart.
+/// How the merge queue is worked through changes with every restart.
 const WAYS: [&[&str]; 4] = [
     &["--strategy", "sequential"],
     &["--strategy", "batch", "--batch-size", "3"],
@@ -140,7 +140,7 @@ fn name(n: usize) -> String {
 
 struct Yard {
     rig: Rig,
-    /// How many branches there are, and how many of them are in the line or were.
+    /// How many branches there are, and how many of them are in the merge queue or were.
     branches: usize,
     added: usize,
     options: usize,
@@ -216,7 +216,7 @@ impl Yard {
         self.store().map(|s| s.queue_entries(&project, EntryScope::All).unwrap()).unwrap_or_default()
     }
 
-    /// Puts branches into the line. One that the queue did not live to take is brought again.
+    /// Puts branches into the merge queue. One that the queue did not live to take is brought again.
     fn keep_busy(&mut self) {
         let waiting = || self.entries().iter().filter(|entry| entry.status.is_unfinished()).count();
         let room = WAITING.saturating_sub(waiting()).min(self.branches - self.added);

@@ -1,6 +1,7 @@
 //! The merge queue on its own: `merge-queue serve` on a bare repository, real git, a real gate. The tests of the PRD's
 //! numbers are in `prd`; tasks and agents in the queue are met there and in `conflict`.
 
+mod chains;
 mod edges;
 mod entering;
 mod gate;
@@ -9,7 +10,6 @@ mod main_moves;
 mod prd;
 mod retesting;
 mod steering;
-mod trains;
 
 use std::fs;
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ impl Rig {
         self.person(&["rev-parse", "HEAD"])
     }
 
-    /// Pushes a branch with a list of its own and puts it into the line.
+    /// Pushes a branch with a list of its own and puts it into the merge queue.
     fn enter(&self, branch: &str) -> Value {
         self.push(branch, &format!("src/{branch}.txt"), &format!("{branch} 2 crowns\n"));
         self.add(branch)

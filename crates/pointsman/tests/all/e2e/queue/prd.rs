@@ -131,7 +131,7 @@ fn e2e_queue_ac_3_1_the_second_waits_for_the_first() {
     std::fs::write(daemon.path("home/hold"), "").unwrap();
     daemon.start();
     let issues = ["apples", "pears"].map(|f| daemon.file_issue(f, &format!("{}\n{LAND}", adds(f))));
-    let list = daemon.wait_for("both to be in the line and the first one to be tested", || {
+    let list = daemon.wait_for("both to be in the merge queue and the first one to be tested", || {
         let list = daemon.json(&["merge-queue", "list"]);
         (list[0]["status"] == "testing" && list[1].is_object()).then_some(list)
     });

@@ -103,7 +103,7 @@ fn e2e_queue_process_works_with_and_without_a_daemon() {
 }
 
 #[test]
-fn e2e_queue_the_train_is_drawn_and_told() {
+fn e2e_queue_the_chain_is_drawn_and_told() {
     let rig = Rig::start(&[]);
     rig.enter("one");
     rig.wait("one", "landed");

@@ -73,7 +73,7 @@ impl Picture {
         let (waiting, mut over): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e.status.is_unfinished());
         let landed = over.iter().filter(|e| e.status == EntryStatus::Landed).count();
         over.sort_by_key(|entry| entry.id);
-        // Old news: the branch has landed since, or is in the line again.
+        // Old news: the branch has landed since, or is in the merge queue again.
         let later: Vec<(String, EntryId)> = waiting
             .iter()
             .chain(over.iter().filter(|entry| entry.status == EntryStatus::Landed))
@@ -88,7 +88,7 @@ impl Picture {
             Some(store) => {
                 let gate = config.gate().map(|gate| serde_json::to_string(gate).unwrap_or_default());
                 let pace = gate.map(|gate| store.gate_pace(&config.name, &gate)).transpose()?.flatten();
-                (store.line(&config.name)?, pace)
+                (store.queue_state(&config.name)?, pace)
             }
             None => (QueueRow::default(), None),
         };

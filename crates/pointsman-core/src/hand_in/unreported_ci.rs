@@ -7,7 +7,7 @@ use crate::review::is_code;
 
 /// The facts about a commit whose CI has come to no end.
 #[derive(Clone, Copy, Debug)]
-pub struct Silence<'a> {
+pub struct UnreportedCi<'a> {
     /// How long it was waited for.
     pub waited: Duration,
     /// How long a CI may take.
@@ -21,7 +21,7 @@ pub struct Silence<'a> {
     pub files: &'a [String],
 }
 
-impl Silence<'_> {
+impl UnreportedCi<'_> {
     /// Judges the silence. A CI may leave out changes without code, as the review agent does: if it has not begun in all its
     /// time, the merge queue's own test is enough. If that asks the same CI, it would only be waited for once more.
     pub fn checks(self) -> Checks {

@@ -19,7 +19,7 @@ fn runs() -> impl Strategy<Value = Runs> {
     })
 }
 
-fn trains() -> impl Strategy<Value = QueueFacts> {
+fn chains() -> impl Strategy<Value = QueueFacts> {
     let members = |from: i64| {
         prop::collection::vec(runs(), 0..6).prop_map(move |list| {
             list.into_iter()
@@ -41,11 +41,11 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
     (ways, 1..9_usize).prop_map(|(strategy, runners)| Policy { strategy, runners })
 }
 
-fn standing(train: &QueueFacts, subject: Subject) -> GateVerdict {
+fn standing(chain: &QueueFacts, subject: Subject) -> GateVerdict {
     match subject {
-        Subject::Main => train.main,
-        Subject::Car(place) => train.members[place].runs,
-        Subject::Aside(entry) => train.aside.iter().find(|member| member.entry == entry).unwrap().runs,
+        Subject::Main => chain.main,
+        Subject::Member(place) => chain.members[place].runs,
+        Subject::Aside(entry) => chain.aside.iter().find(|member| member.entry == entry).unwrap().runs,
     }
     .standing()
 }
@@ -54,19 +54,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_plan_keeps_the_rules(policy in policies(), train in trains()) {
-        let decided = plan(&policy, &train);
+    fn a_plan_keeps_the_rules(policy in policies(), chain in chains()) {
+        let decided = plan(&policy, &chain);
         let Plan { land, eject, set_aside, bring_back, test, main_is_red } = &decided;
-        let main = train.main.standing();
+        let main = chain.main.standing();
 
         let asked = [land.is_some(), !eject.is_empty(), !set_aside.is_empty(), !bring_back.is_empty(), !test.is_empty()];
         prop_assert!(asked.iter().filter(|asked| **asked).count() <= 1, "one thing at a time");
         prop_assert_eq!(*main_is_red, main == GateVerdict::Red);
 
-        prop_assert_eq!(*land, (0..train.members.len()).rfind(|k| standing(&train, Subject::Car(*k)) == GateVerdict::Green));
+        prop_assert_eq!(*land, (0..chain.members.len()).rfind(|k| standing(&chain, Subject::Member(*k)) == GateVerdict::Green));
         for (entry, fault) in eject {
-            let of = train.members.iter().take(1).chain(&train.aside).find(|member| member.entry == *entry);
-            let standing = of.expect("only the first car, or one beside the train").runs.standing();
+            let of = chain.members.iter().take(1).chain(&chain.aside).find(|member| member.entry == *entry);
+            let standing = of.expect("only the first member, or one beside the chain").runs.standing();
             match fault {
                 Fault::Red => prop_assert_eq!((standing, main), (GateVerdict::Red, GateVerdict::Green)),
                 Fault::Infra => prop_assert!(
@@ -74,19 +74,19 @@ proptest! {
                 ),
             }
         }
-        prop_assert!(set_aside.iter().all(|entry| train.members[0].entry == *entry));
+        prop_assert!(set_aside.iter().all(|entry| chain.members[0].entry == *entry));
         for entry in bring_back {
-            prop_assert_eq!(standing(&train, Subject::Aside(*entry)), GateVerdict::Green);
+            prop_assert_eq!(standing(&chain, Subject::Aside(*entry)), GateVerdict::Green);
         }
         prop_assert!(test.len() <= policy.runners);
         for subject in test {
-            prop_assert!(matches!(standing(&train, *subject), GateVerdict::Unknown | GateVerdict::Suspect), "{subject:?} is decided");
+            prop_assert!(matches!(standing(&chain, *subject), GateVerdict::Unknown | GateVerdict::Suspect), "{subject:?} is decided");
             prop_assert_eq!(test.iter().filter(|other| *other == subject).count(), 1);
         }
         if asked == [false; 5] {
-            prop_assert!(train.members.is_empty());
+            prop_assert!(chain.members.is_empty());
             let held = |member: &CandidateRuns| member.runs.standing() == GateVerdict::Red && *main_is_red;
-            prop_assert!(train.aside.iter().all(held), "somebody was forgotten");
+            prop_assert!(chain.aside.iter().all(held), "somebody was forgotten");
         }
     }
 }

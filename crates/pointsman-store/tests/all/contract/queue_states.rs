@@ -11,20 +11,20 @@ fn stopped(by: StoppedBy, at: Timestamp, reason: &str) -> Stopped {
     Stopped { at, by, reason: reason.to_owned() }
 }
 
-pub(crate) fn a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason(store: &mut Store) {
+pub(crate) fn a_merge_queue_is_at_work_until_it_is_paused_and_keeps_its_first_reason(store: &mut Store) {
     let shop = project("shop");
-    assert_eq!(store.line(&shop).unwrap(), QueueRow::default());
+    assert_eq!(store.queue_state(&shop).unwrap(), QueueRow::default());
     let first = stopped(StoppedBy::Person, at(1), "a release is under way");
     store.pause_queue(&shop, &first).unwrap();
     store.pause_queue(&shop, &stopped(StoppedBy::Audit, at(2), "later")).unwrap();
-    assert_eq!(store.line(&shop).unwrap().stopped, Some(first));
-    assert_eq!(store.line(&project("harbour")).unwrap().stopped, None);
+    assert_eq!(store.queue_state(&shop).unwrap().stopped, Some(first));
+    assert_eq!(store.queue_state(&project("harbour")).unwrap().stopped, None);
     assert!(store.resume_line(&shop).unwrap());
     assert!(!store.resume_line(&shop).unwrap(), "it is at work already");
-    assert_eq!(store.line(&shop).unwrap().stopped, None);
+    assert_eq!(store.queue_state(&shop).unwrap().stopped, None);
     let refusal = stopped(StoppedBy::Refusal, at(3), "the server refused the push to main");
     store.pause_queue(&shop, &refusal).unwrap();
-    assert_eq!(store.line(&shop).unwrap().stopped, Some(refusal));
+    assert_eq!(store.queue_state(&shop).unwrap().stopped, Some(refusal));
 }
 
 pub(crate) fn an_audit_is_counted_once_with_how_far_it_came(store: &mut Store) {
@@ -45,16 +45,16 @@ pub(crate) fn an_audit_is_counted_once_with_how_far_it_came(store: &mut Store) {
             },
         )
         .unwrap();
-    let row = store.line(&shop).unwrap();
+    let row = store.queue_state(&shop).unwrap();
     assert_eq!((row.audited, row.direct_merges, row.person_merges), (Some(sha('b')), 1, 3));
     assert_eq!(row.stopped, Some(alarm.clone()));
     // A later, quiet audit does not let the line go on.
     store
         .audited(&shop, &Audit { after: Some(sha('b')), upto: sha('c'), direct: 0, person: 0, alarm: None })
         .unwrap();
-    assert_eq!(store.line(&shop).unwrap().stopped, Some(alarm));
+    assert_eq!(store.queue_state(&shop).unwrap().stopped, Some(alarm));
     assert!(store.resume_line(&shop).unwrap());
-    assert_eq!(store.line(&shop).unwrap().direct_merges, 1, "what happened stays counted");
+    assert_eq!(store.queue_state(&shop).unwrap().direct_merges, 1, "what happened stays counted");
 }
 
 pub(crate) fn a_landing_is_found_by_its_candidate(store: &mut Store) {
