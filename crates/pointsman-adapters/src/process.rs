@@ -32,7 +32,7 @@ mod program;
 mod supervise;
 
 pub use follow::{Followed, FollowedEnd};
-pub use identity::{Process, end_group, host_name, is_alive, kill_leftover_group, start_time};
+pub use identity::{Process, end_group, host_name, is_alive, is_stopped, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
 pub(crate) use memory::megabytes;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::role::Role;
+use pointsman_core::session::budget::TokenClasses;
 use pointsman_core::session::context::Source;
 use pointsman_core::session::liveness::Colour;
 use pointsman_core::session::work::WorkPhase;
@@ -49,8 +50,12 @@ pub struct Agent {
     pub ended_at: Option<Time>,
     pub context_percent: Option<f64>,
     pub context_source: Option<Source>,
-    pub cost_usd: f64,
-    pub tokens: u64,
+    /// None if nobody told.
+    pub cost_usd: Option<f64>,
+    /// None if nobody told.
+    pub tokens: Option<u64>,
+    /// None if nobody told.
+    pub token_classes: Option<TokenClasses>,
     pub turns: u64,
     pub restarts: u64,
     pub wall_seconds: u64,

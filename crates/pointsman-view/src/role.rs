@@ -1,6 +1,7 @@
 //! Roles: `roles`, `roles look`, `roles resume`.
 
 use pointsman_core::role as core;
+use pointsman_core::session::budget::TokenClasses;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -23,8 +24,12 @@ pub struct Role {
 pub struct Work {
     pub runs: usize,
     pub failed: usize,
-    pub tokens: u64,
-    pub usd: f64,
+    /// None if sessions ran and none of them told.
+    pub tokens: Option<u64>,
+    /// None if sessions ran and none of them told.
+    pub token_classes: Option<TokenClasses>,
+    /// None if sessions ran and none of them told.
+    pub usd: Option<f64>,
     pub turns: u64,
     pub used: u32,
     pub noise: u32,

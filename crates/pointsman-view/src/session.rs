@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::role::Role;
+use pointsman_core::session::budget::TokenClasses;
 use pointsman_core::session::liveness::Colour;
 use pointsman_core::session::work::{self, TestsStatus, WorkPhase};
 use pointsman_core::task::Exit;
@@ -13,7 +14,7 @@ use crate::Time;
 use crate::task::StatusLine;
 
 /// A session as it is on record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     pub session: String,
     pub role: Role,
@@ -31,6 +32,13 @@ pub struct Session {
     pub ended_at: Option<Time>,
     pub acknowledges: bool,
     pub predecessor: Option<String>,
+    /// None if nobody told.
+    pub cost_usd: Option<f64>,
+    /// None if nobody told.
+    pub tokens: Option<u64>,
+    /// None if nobody told.
+    pub token_classes: Option<TokenClasses>,
+    pub turns: u64,
 }
 
 /// The life of a session, as it is on record.

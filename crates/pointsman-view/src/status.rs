@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pointsman_core::decision::{self, Decision};
 use pointsman_core::ids::{Number, ProjectName};
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::State;
 use pointsman_core::vault::ActionId;
@@ -120,21 +120,29 @@ pub struct Project {
 /// The spending of a project's sessions since midnight, UTC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpentToday {
-    pub tokens: u64,
-    pub usd: f64,
+    /// None if nobody told.
+    pub tokens: Option<u64>,
+    /// None if nobody told.
+    pub token_classes: Option<TokenClasses>,
+    /// None if nobody told.
+    pub usd: Option<f64>,
     pub turns: u64,
     pub restarts: u64,
     pub wall_seconds: u64,
+    /// The part of it in sessions that told neither tokens nor money.
+    pub unreported_seconds: u64,
 }
 
 impl From<Spent> for SpentToday {
     fn from(spent: Spent) -> Self {
         Self {
-            tokens: spent.tokens,
+            tokens: spent.known_tokens(),
+            token_classes: spent.known_classes(),
             usd: usd(spent),
             turns: spent.turns,
             restarts: spent.restarts,
             wall_seconds: spent.millis / 1000,
+            unreported_seconds: spent.unreported_millis / 1000,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks: `task list`, `task show`, `task explain` and the answers to orders about them.
 
 use pointsman_core::ids::{Number, ProjectName, Sha};
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::{self as core, Phase, State};
 use pointsman_core::words;
@@ -37,8 +37,12 @@ pub struct Task {
     pub merged_as: Option<Sha>,
     pub parked_until: Option<Time>,
     pub context_percent: Option<f64>,
-    pub cost_usd: f64,
-    pub tokens: u64,
+    /// None if nobody told.
+    pub cost_usd: Option<f64>,
+    /// None if nobody told.
+    pub tokens: Option<u64>,
+    /// None if nobody told.
+    pub token_classes: Option<TokenClasses>,
     pub turns: u64,
     pub restarts: u64,
     pub wall_seconds: u64,
@@ -85,7 +89,8 @@ impl Task {
             parked_until: task.session.parked_until.map(Time),
             context_percent: task.session.context.gauge.map(Gauge::percent),
             cost_usd: usd(spent),
-            tokens: spent.tokens,
+            tokens: spent.known_tokens(),
+            token_classes: spent.known_classes(),
             turns: spent.turns,
             restarts: spent.restarts,
             wall_seconds: spent.millis / 1000,
@@ -114,9 +119,9 @@ impl Attempts {
     }
 }
 
-/// Money in dollars; it is counted in millionths of one.
-pub fn usd(spent: Spent) -> f64 {
-    spent.micro_usd as f64 / 1_000_000.0
+/// Money in dollars; it is counted in millionths of one. None if nobody told what was spent.
+pub fn usd(spent: Spent) -> Option<f64> {
+    spent.known_micro_usd().map(|micro_usd| micro_usd as f64 / 1_000_000.0)
 }
 
 /// The verdict of CI on the head, without the commit.

@@ -1,8 +1,10 @@
 //! Rows of sessions as views: the same fields in the files below `.claude/state/` and on the command line.
 
+use pointsman_core::session::budget::Spent;
 use pointsman_store::{SessionRow, SessionStatus};
 use pointsman_view::agent::Identity;
 use pointsman_view::session::{Session, Status};
+use pointsman_view::task::usd;
 
 /// The identity of a session.
 pub(crate) fn of(row: &SessionRow) -> Identity {
@@ -28,6 +30,7 @@ pub(crate) fn of(row: &SessionRow) -> Identity {
 
 /// A session as `session list` shows it.
 pub(crate) fn session(row: &SessionRow) -> Session {
+    let spent = spent(row);
     Session {
         session: row.session.clone(),
         role: row.role,
@@ -44,7 +47,16 @@ pub(crate) fn session(row: &SessionRow) -> Session {
         ended_at: row.ended_at.map(Into::into),
         acknowledges: row.acknowledges,
         predecessor: row.predecessor.clone(),
+        cost_usd: usd(spent),
+        tokens: spent.known_tokens(),
+        token_classes: spent.known_classes(),
+        turns: spent.turns,
     }
+}
+
+/// The spending that a session has told. It ran: what it did not tell is unknown.
+pub(crate) fn spent(row: &SessionRow) -> Spent {
+    Spent { millis: 1, ..row.spent }
 }
 
 /// The status of a session in the seed's words.

@@ -2,7 +2,9 @@
 
 use pointsman_adapters::process;
 use pointsman_adapters::tmux::Server;
-use pointsman_core::session::liveness::{DEATHS_NEEDED, Evidence, Probe, Rules, SessionHealth, judge};
+use pointsman_core::session::liveness::{
+    DEATHS_NEEDED, Evidence, Liveness, Probe, Rules, SessionHealth, judge,
+};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionRow, SessionStatus};
 
@@ -39,11 +41,19 @@ impl ProcessProbe {
     pub(crate) fn health(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> SessionHealth {
         match row.status() {
             SessionStatus::Starting | SessionStatus::Active => {
-                SessionHealth::Open(judge(&self.evidence(row, Some(Probe::Unseen)), rules, now))
+                let found = judge(&self.evidence(row, Some(Probe::Unseen)), rules, now);
+                let idle = found == Liveness::Alive && self.is_stopped(row);
+                SessionHealth::Open(if idle { Liveness::Stale } else { found })
             }
             SessionStatus::Terminated => SessionHealth::Ended,
             SessionStatus::Crashed => SessionHealth::Crashed,
         }
+    }
+
+    /// Whether its process is there and held: it will give no sign until somebody lets it go on.
+    fn is_stopped(&self, row: &SessionRow) -> bool {
+        let here = row.host.is_empty() || row.host == self.host;
+        here && row.pid.zip(row.start_time).is_some_and(|(pid, start)| process::is_stopped(pid, start))
     }
 
     /// A process that is not there is looked for as often as a death needs: a look may fail.

@@ -43,6 +43,11 @@ pub fn is_alive(pid: u32, start_time: u64) -> bool {
     stat(pid).is_some_and(|s| s.start_time == start_time && !matches!(s.state, 'Z' | 'X' | 'x'))
 }
 
+/// Whether this very process was stopped, by a signal or by a debugger: it is there, and does nothing.
+pub fn is_stopped(pid: u32, start_time: u64) -> bool {
+    stat(pid).is_some_and(|s| s.start_time == start_time && matches!(s.state, 'T' | 't'))
+}
+
 /// The name of this machine: pids and start times mean something only there.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -16,7 +16,7 @@ use pointsman_core::part::question::{Kind, Owner, QuestionId};
 use pointsman_core::queue::EntryId;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::context::Source;
 use pointsman_core::session::liveness::Colour;
 use pointsman_core::session::work::{WorkPhase, WorkState};
@@ -209,8 +209,17 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
 }
 
 fn roles() -> Vec<Value> {
-    let work =
-        role::Work { runs: 2, failed: 1, tokens: 9, usd: 0.5, turns: 3, used: 1, noise: 0, paused_at: None };
+    let work = role::Work {
+        runs: 2,
+        failed: 1,
+        tokens: Some(9),
+        token_classes: Some(TokenClasses::default()),
+        usd: Some(0.5),
+        turns: 3,
+        used: 1,
+        noise: 0,
+        paused_at: None,
+    };
     let new = role::Role {
         role: Role::Dev,
         enabled: true,
@@ -274,6 +283,7 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         labels: vec![text("backlog")],
         state: Some(State::Backlog),
         phase: None,
+        cost_usd: None,
     };
     all.insert("board", shown([board::Column { column: text("backlog"), issues: vec![card] }]));
     let label = board::Label { name: text("backlog"), colour: text("#fff"), meaning: text("ready") };
@@ -311,8 +321,9 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         ended_at: None,
         context_percent: Some(43.5),
         context_source: Some(Source::Transcript),
-        cost_usd: 1.25,
-        tokens: 9,
+        cost_usd: Some(1.25),
+        tokens: Some(9),
+        token_classes: Some(TokenClasses::default()),
         turns: 2,
         restarts: 0,
         wall_seconds: 60,
@@ -345,6 +356,10 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         ended_at: Some(at()),
         acknowledges: true,
         predecessor: None,
+        cost_usd: Some(1.25),
+        tokens: Some(9),
+        token_classes: Some(TokenClasses::default()),
+        turns: 2,
     };
     all.insert("session list", shown([listed]));
     let log = session::Log { session: text("dev-shop-3.1"), path: PathBuf::from("a.log"), text: text("$") };

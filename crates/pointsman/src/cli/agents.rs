@@ -148,17 +148,19 @@ fn table(agents: &Agents, now: Timestamp) -> Table<'_> {
     table
 }
 
-/// Nothing spent is nothing known: not every agent tells.
-fn cost(session: &SessionRow) -> String {
-    let Spent { micro_usd, turns, .. } = session.spent;
+/// What nobody told is a dash and not nothing: not every agent tells.
+pub(super) fn cost(session: &SessionRow) -> String {
+    let Spent { micro_usd, turns, tokens, .. } = session.spent;
     let money = (micro_usd > 0).then(|| format!("{} USD", dollars(micro_usd)));
+    let tokens = (micro_usd == 0 && tokens > 0).then(|| format!("{tokens} tokens"));
+    let known = money.or(tokens).unwrap_or_else(|| "—".to_owned());
     let turns = (turns > 0).then(|| format!("{turns} turns"));
-    money.into_iter().chain(turns).collect::<Vec<_>>().join(", ")
+    std::iter::once(known).chain(turns).collect::<Vec<_>>().join(", ")
 }
 
 /// The view of an agent.
 fn view(row: &AgentRow, standing: SessionHealth, now: Timestamp) -> Agent {
-    let session = &row.session;
+    let (session, spent) = (&row.session, identity::spent(&row.session));
     Agent {
         identity: identity::of(session),
         liveness: colour(standing),
@@ -171,8 +173,9 @@ fn view(row: &AgentRow, standing: SessionHealth, now: Timestamp) -> Agent {
         ended_at: session.ended_at.map(Into::into),
         context_percent: session.gauge.map(Gauge::percent),
         context_source: session.gauge.map(|gauge| gauge.source),
-        cost_usd: usd(session.spent),
-        tokens: session.spent.tokens,
+        cost_usd: usd(spent),
+        tokens: spent.known_tokens(),
+        token_classes: spent.known_classes(),
         turns: session.spent.turns,
         restarts: row.restarts,
         wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),

@@ -10,13 +10,14 @@ use pointsman_core::task::Task;
 use pointsman_core::text::clean_line;
 use pointsman_view::board::{Card, Column, Label};
 use pointsman_view::forge::Issue;
+use pointsman_view::task::usd;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::context::Context;
 use super::failure::Failure;
 use super::out::terminal_width;
-use super::style;
 use super::table::Table;
+use super::{style, time};
 use crate::control::protocol::{ForgeCommand, Request};
 
 /// A column is not made narrower than this.
@@ -67,10 +68,16 @@ impl Arguments {
 fn cards(context: &Context) -> Result<Vec<Card>, Failure> {
     let project = context.project()?;
     let name = &project.config.name;
-    let tasks: BTreeMap<u64, Task> = match context.store()? {
-        Some(store) => store.tasks(Some(name))?.into_iter().map(|task| (task.key.issue, task)).collect(),
-        None => BTreeMap::new(),
-    };
+    let (mut tasks, mut costs) = (BTreeMap::<u64, Task>::new(), BTreeMap::new());
+    if let Some(store) = context.store()? {
+        for task in store.tasks(Some(name))? {
+            // Without a session nothing was spent: most of a long backlog is not asked about.
+            if task.session.generation > 0 {
+                costs.insert(task.key.issue, usd(store.spent_on_issue(&task.key, time::now())?));
+            }
+            tasks.insert(task.key.issue, task);
+        }
+    }
     let of_task = |number: u64| tasks.get(&number);
     let card = |number: u64, title: &str, labels: Vec<String>| Card {
         number,
@@ -78,6 +85,7 @@ fn cards(context: &Context) -> Result<Vec<Card>, Failure> {
         labels,
         state: of_task(number).map(|task| task.state),
         phase: of_task(number).and_then(|task| task.phase),
+        cost_usd: costs.get(&number).copied().unwrap_or(Some(0.0)),
     };
     if !project.config.forge.kind.is_embedded() {
         let open = tasks.values().filter(|task| task.state.name() != "closed");
@@ -125,6 +133,8 @@ fn block(column: &Column, width: usize) -> Vec<String> {
             (Some(state), _) => Some(state.to_string()).filter(|state| state != name),
             (None, _) => None,
         };
+        let cost = card.cost_usd.filter(|usd| *usd > 0.0).map(|usd| format!("{usd:.2} USD"));
+        let standing = standing.into_iter().chain(cost).reduce(|all, next| format!("{all}, {next}"));
         lines.extend(standing.into_iter().flat_map(|words| wrap(&format!("  {words}"), width)).take(1));
         lines.push(String::new());
     }

@@ -122,6 +122,8 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
         let work = row.work.as_ref();
         let figure =
             |count: fn(&view::Work) -> u64| work.map(|work| count(work).to_string()).unwrap_or_default();
+        // Sessions ran and told nothing: a dash and not nothing.
+        let told = |amount: Option<String>| amount.unwrap_or_else(|| work.map_or("", |_| "—").to_owned());
         let known = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
         let paused = work.and_then(|work| work.paused_at).map(|at| at.to_string());
         table.row([
@@ -129,8 +131,8 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
             if row.enabled { "yes" } else { "no" }.into(),
             figure(|work| work.runs as u64).into(),
             figure(|work| work.failed as u64).into(),
-            figure(|work| work.tokens).into(),
-            format!("{:.2}", work.map_or(0.0, |work| work.usd)).into(),
+            told(work.and_then(|work| work.tokens).map(|tokens| tokens.to_string())).into(),
+            told(work.and_then(|work| work.usd).map(|usd| format!("{usd:.2}"))).into(),
             figure(|work| work.used.into()).into(),
             figure(|work| work.noise.into()).into(),
             known(row.outcomes.merged).into(),
@@ -165,7 +167,8 @@ fn sums(
     Ok(view::Work {
         runs: ours().count(),
         failed: ours().filter(|run| run.status == Status::Failed).count(),
-        tokens: spent.tokens,
+        tokens: spent.known_tokens(),
+        token_classes: spent.known_classes(),
         usd: usd(spent),
         turns: spent.turns,
         used: value.used,

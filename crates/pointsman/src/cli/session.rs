@@ -118,7 +118,7 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
         return context.out.value(&rows.iter().map(identity::session).collect::<Vec<_>>());
     }
     let now = time::now();
-    let mut table = Table::new(["SESSION", "ROLE", "STATE", "STARTED", "PID", "TREE"]);
+    let mut table = Table::new(["SESSION", "ROLE", "STATE", "STARTED", "PID", "COST", "TREE"]);
     for row in &rows {
         let state = match (row.ended_at, row.exit) {
             (None, _) => Cell::styled("live", style::BUSY),
@@ -131,6 +131,7 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
             state,
             time::relative(row.created_at, now).into(),
             row.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            super::agents::cost(row).into(),
             row.tree.as_ref().map(|tree| tree.display().to_string()).unwrap_or_default().into(),
         ]);
     }

@@ -63,14 +63,22 @@ impl Arguments {
 /// What the daemon knows about the session's task, asked together with the report.
 fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     let Some((key, _)) = TaskKey::parse_session(session) else { return vec![clean_line(session, 60)] };
-    let kept_at = paths.project(&key.project).sandbox(&key).join("statusline.json");
-    let (gauge, spent) = (gauge(payload), spent(payload));
+    let sandbox = paths.project(&key.project).sandbox(&key);
+    let kept_at = sandbox.join("statusline.json");
+    let (gauge, mut spent) = (gauge(payload), spent(payload));
+    // The last answer of a turn is in the transcript only after its hooks were called.
+    let transcript = payload["transcript_path"].as_str().unwrap_or_default();
+    let counted = hook::usage::count(&sandbox, session, transcript);
+    if let Some(more) = counted {
+        let told = spent.get_or_insert_default();
+        (told.tokens, told.classes) = (more.tokens, more.classes);
+    }
     let measured = (gauge.map(|g| g.used_permille), spent.map_or(0, |s| s.micro_usd));
     let now = time::now().0;
     let quota = quota::read(payload, time::now());
     let kept = phase_file::read_result_file(&kept_at, KEPT_BYTES).ok().flatten();
     let kept: Option<Kept> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let same = |kept: &Kept| kept.measured == measured && kept.quota == quota;
+    let same = |kept: &Kept| counted.is_none() && kept.measured == measured && kept.quota == quota;
     if let Some(kept) = kept.filter(|kept| same(kept) && (0..FRESH_MILLIS).contains(&(now - kept.at))) {
         return vec![kept.line];
     }

@@ -220,3 +220,56 @@ fn real_claude_hears_a_message_once_when_the_daemon_dies_on_the_way() {
         .max();
     assert_eq!(told, Some(1));
 }
+
+/// What the scripted API has charged for, request by request.
+fn charged(api: &ClaudeApi) -> Vec<u64> {
+    let input = |request: &serde_json::Value| (request["messages"].to_string().len() / 4 + 1) as u64;
+    api.requests().iter().map(|request| input(request) + 10).collect()
+}
+
+#[test]
+fn real_claude_counts_every_request_once_with_and_without_a_terminal() {
+    for runtime in ["tmux", "headless"] {
+        let Some((setup, api)) = shop(&skipping()) else { return };
+        api.when("] Task #", &[bash("ls"), bash("pwd"), bash("git status"), text("That is all.")]);
+        let daemon = setup.set("roles.dev.runtime", &format!("\"{runtime}\"")).start();
+        let issue = daemon.file_issue_with("Add apples", "They are ripe.");
+        daemon.wait_for("the end of the turn", || (daemon.task(issue)["turns"] == 1).then_some(()));
+        let charged = charged(&api);
+        assert_eq!(charged.len(), 4, "{runtime}: one request for each step");
+        let sum = charged.iter().sum::<u64>();
+        // The last answer reaches the transcript after the end of the turn was told.
+        let agent = daemon.wait_for(&format!("{sum} tokens in {runtime}"), || {
+            let agent = daemon.json(&["agents"])[0].clone();
+            (agent["tokens"].as_u64() >= Some(sum)).then_some(agent)
+        });
+        assert_eq!(agent["tokens"], sum, "{runtime}: {agent}");
+        assert_eq!(agent["token_classes"]["output"], 40, "{runtime}: {agent}");
+        assert!(agent["cost_usd"].as_f64().unwrap() > 0.0, "{runtime}: {agent}");
+    }
+}
+
+#[test]
+fn real_claude_spends_no_more_than_the_calls_under_way_when_a_limit_is_reached() {
+    for runtime in ["tmux", "headless"] {
+        let Some((setup, api)) = shop(&skipping()) else { return };
+        // A real model thinks for seconds; the scripted one answers at once, so its tools take the time.
+        let steps: Vec<Step> = (0..20).map(|_| bash("sleep 2")).chain([text("That is all.")]).collect();
+        api.when("] Task #", &steps);
+        let daemon = setup
+            .set("roles.dev.runtime", &format!("\"{runtime}\""))
+            .set("budget.fresh_tokens_per_task", "8000")
+            .start();
+        let issue = daemon.file_issue_with("Add apples", "They are ripe.");
+        let task = daemon.wait_state(issue, "blocked");
+        assert!(task["reason"].as_str().unwrap().contains("of 8000 fresh tokens"), "{runtime}: {task}");
+        daemon.wait_settled(issue);
+        let charged = charged(&api);
+        let reached = charged.iter().scan(0, |sum, one| {
+            *sum += one;
+            Some(*sum)
+        });
+        let within = reached.take_while(|sum| *sum < 8000).count();
+        assert!(charged.len() <= within + 2, "{runtime}: {within} within the limit, {charged:?}");
+    }
+}

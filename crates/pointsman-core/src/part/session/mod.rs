@@ -229,7 +229,7 @@ pub struct Policy {
     pub idle_looks: u32,
     /// Sessions that hand over because of a full context.
     pub handoffs: u32,
-    /// The time a session has to hand over, or to end a turn when its budget is used up.
+    /// The time a session has to hand over.
     pub handoff_timeout: Duration,
     /// Outside trouble without a known end is waited for this long.
     pub park: Duration,

@@ -334,8 +334,8 @@ impl Session {
         Ok(())
     }
 
-    /// The first mark is a warning. At the second the session ends with its work captured, as soon as its agent is between
-    /// two turns; one that waits for CI, for people or for better times is.
+    /// The first mark is a warning. At the second the session ends with its work captured: at the end of its turn if that
+    /// has just come, else at once, so that no more is spent than by the calls that are under way.
     pub fn budget_reached(
         &mut self,
         level: Level,
@@ -352,7 +352,7 @@ impl Session {
             Level::Within => {}
             Level::Soft => out.push(Reaction::BudgetWarning { what: what.to_owned() }),
             Level::Hard if in_a_turn => {
-                let deadline = around.now.after(around.policy.handoff_timeout);
+                let deadline = around.now;
                 self.exhausted.get_or_insert(Exhausted { what: what.to_owned(), deadline });
             }
             Level::Hard => {

@@ -222,7 +222,7 @@ fn outside_trouble_parks_or_asks() {
 }
 
 #[test]
-fn a_used_up_budget_waits_for_the_end_of_the_turn_and_then_cuts_it_off() {
+fn a_used_up_budget_ends_the_session_with_its_turn_or_at_once() {
     let mut play = Play::alive();
     let policy = policy();
     let around = Circumstances {
@@ -235,7 +235,7 @@ fn a_used_up_budget_waits_for_the_end_of_the_turn_and_then_cuts_it_off() {
     assert_eq!(play.session.budget_reached(Level::Hard, "5 USD", &around), Ok(vec![]));
     let ended = Play { session: play.session.clone(), ..Play::alive() }.fact(&Fact::TurnEnded);
     assert!(ended.fails(Exit::Exhausted));
-    assert!(play.later(60).fails(Exit::Exhausted), "a turn that goes on and on");
+    assert!(play.later(0).fails(Exit::Exhausted), "a turn that goes on would spend on");
 }
 
 #[test]

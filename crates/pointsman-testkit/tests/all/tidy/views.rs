@@ -23,7 +23,7 @@ const WRITTEN_BY_HAND: [(&str, usize, &str); 1] =
 const READ_BY_KEY: [(&str, usize, &str); 3] = [
     ("crates/pointsman/src/cli/doctor/hooks.rs", 3, "Claude Code's own settings"),
     ("crates/pointsman/src/cli/hook/supervised.rs", 3, "the payload of Claude Code's hooks"),
-    ("crates/pointsman/src/cli/statusline.rs", 5, "the payload of Claude Code's status line"),
+    ("crates/pointsman/src/cli/statusline.rs", 6, "the payload of Claude Code's status line"),
 ];
 
 #[test]

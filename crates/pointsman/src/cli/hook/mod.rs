@@ -10,7 +10,7 @@ mod log;
 mod output;
 mod person;
 mod supervised;
-mod usage;
+pub(super) mod usage;
 mod wake;
 mod watch;
 

@@ -35,7 +35,7 @@ struct Counted {
 }
 
 /// Counts on in a conversation's transcripts. Nothing if there is nothing new, or somebody else counts right now.
-pub(super) fn count(sandbox: &Path, session: &str, transcript: &str) -> Option<Spent> {
+pub(in crate::cli) fn count(sandbox: &Path, session: &str, transcript: &str) -> Option<Spent> {
     let (state, transcript) = (sandbox.join("usage.json"), Path::new(transcript));
     let _alone = lock(&sandbox.join("usage.lock"))?;
     let mut counted = read_state(&state);

@@ -58,14 +58,14 @@ fn r1_6_people_see_a_shape_and_a_word_beside_the_colour() {
     insta::assert_snapshot!(environment.run(&["agents", "--all"]).ok().stdout, @r"
     LIVENESS   AGENT         ROLE  TASK  STATE    PHASE        WORK  AGE  SEEN     RESTARTS  CONTEXT  COST
     ● fresh    dev-shop-1.1  dev   #1    working  awaiting_ci        2h   20m ago            42.5%    1.27 USD, 12 turns
-    ◐ stale    dev-shop-2.1  dev   #2                                2h   20m ago
-    ✖ crashed  dev-shop-3.1  dev   #3                                2h   20m ago
-    ✖ crashed  dev-shop-3.2  dev   #3                                2h   20m ago  1
-    ○ ended    dev-shop-4.1  dev   #4                                2h   20m ago
-    ✖ crashed  dev-shop-5.1  dev   #5                                2h   20m ago
-    ◐ unknown  dev-shop-6.1  dev   #6                                2h   20m ago
-    ◐ unknown  dev-shop-7.1  dev   #7                                2h   20m ago
-    ✖ crashed  dev-shop-8.1  dev   #8                                2h   20m ago
+    ◐ stale    dev-shop-2.1  dev   #2                                2h   20m ago                     —
+    ✖ crashed  dev-shop-3.1  dev   #3                                2h   20m ago                     —
+    ✖ crashed  dev-shop-3.2  dev   #3                                2h   20m ago  1                  —
+    ○ ended    dev-shop-4.1  dev   #4                                2h   20m ago                     —
+    ✖ crashed  dev-shop-5.1  dev   #5                                2h   20m ago                     —
+    ◐ unknown  dev-shop-6.1  dev   #6                                2h   20m ago                     —
+    ◐ unknown  dev-shop-7.1  dev   #7                                2h   20m ago                     —
+    ✖ crashed  dev-shop-8.1  dev   #8                                2h   20m ago                     —
     ");
     let mut command = environment.command(&["agents"]);
     command.env("CLICOLOR_FORCE", "1");

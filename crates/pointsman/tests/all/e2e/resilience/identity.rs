@@ -138,3 +138,21 @@ fn e2e_r1_7_a_program_that_ends_by_itself_is_terminated_and_one_that_fails_has_c
         signals(&daemon, issue).into_iter().filter(|s| s.starts_with("AGENT_") && s != "AGENT_REGISTERED");
     assert_eq!(ends.collect::<Vec<_>>(), ["AGENT_TERMINATED", "AGENT_CRASHED"]);
 }
+
+#[test]
+fn e2e_r1_6_an_agent_whose_process_is_stopped_is_yellow_until_it_goes_on() {
+    // In a terminal tmux itself lets it go on.
+    let daemon = shop().set("roles.dev.runtime", "\"headless\"").start();
+    let issue = daemon.file_issue("Apples", "say at work\nhang");
+    daemon.wait_session(issue, 1);
+    let agent = || daemon.json(&["agents"])[0].clone();
+    let pid = i32::try_from(agent()["pid"].as_u64().unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    assert_eq!(agent()["liveness"], "green");
+    for (signal, colour) in
+        [(rustix::process::Signal::STOP, "yellow"), (rustix::process::Signal::CONT, "green")]
+    {
+        rustix::process::kill_process(pid, signal).unwrap();
+        daemon.wait_for(colour, || (agent()["liveness"] == colour).then_some(()));
+    }
+}
