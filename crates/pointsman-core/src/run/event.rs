@@ -1,4 +1,4 @@
-//! What can happen to a run.
+//! Events of a run: past facts and people's orders.
 
 use serde::{Deserialize, Serialize};
 

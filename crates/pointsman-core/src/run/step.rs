@@ -1,4 +1,4 @@
-//! What follows from a run and an event.
+//! The step of a run: the next run and the orders that follow from an event.
 
 use super::{Event, Policy, Run, Status, StepDone};
 use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
@@ -26,7 +26,7 @@ pub struct Transition {
     pub effects: Vec<Effect>,
 }
 
-/// What follows from `event` for `run` at `now`.
+/// The next run and its orders after `event` at `now`.
 pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { run: run.clone(), effects: Vec::new(), policy, now };
     match event {

@@ -180,7 +180,7 @@ pub fn notice(run: &Run, what: &str) -> Notice {
     }
 }
 
-/// What the agent of a run said at the end of a turn, for people who read along.
+/// The words of a run's agent at the end of a turn, for people who read along.
 pub fn response(run: &Run, text: &str) -> Notice {
     let body = quote_block(&clean_block(text, SAID));
     Notice { body, ..notice(run, "") }

@@ -82,7 +82,7 @@ pub enum Workflow {
 }
 
 impl Workflow {
-    /// Its name.
+    /// Its name among all workflows.
     pub fn id(&self) -> WorkflowId {
         match self {
             Self::Task(task) => WorkflowId::Task(task.key.clone()),

@@ -1,4 +1,4 @@
-//! Which signals a step is worth: read off the workflow before and after it.
+//! Signals that a step gives off, read off the workflow before and after it.
 
 use serde_json::{Value, json};
 

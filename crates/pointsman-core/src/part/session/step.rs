@@ -352,7 +352,8 @@ impl Session {
             Level::Within => {}
             Level::Soft => out.push(Reaction::BudgetWarning { what: what.to_owned() }),
             Level::Hard if in_a_turn => {
-                let deadline = around.now;
+                // At once, whatever becomes of the clock.
+                let deadline = Timestamp::default();
                 self.exhausted.get_or_insert(Exhausted { what: what.to_owned(), deadline });
             }
             Level::Hard => {

@@ -178,11 +178,11 @@ impl Input {
             change.data["refused"] = json!(refused.to_string());
         }
         change.session = Some(after.key().session(after.session.generation.max(1)));
-        let told = match event {
-            run::Event::Session { told: session::Event::Ended { exit, .. }, .. } => Some(*exit),
-            _ => None,
-        };
-        self.correct_end(&mut change, &before.session, told);
+        let mut exit = None;
+        if let run::Event::Session { told: session::Event::Ended { exit: how, .. }, .. } = event {
+            exit = Some(*how);
+        }
+        self.correct_end(&mut change, &before.session, exit);
         change
     }
 
@@ -217,10 +217,10 @@ impl Input {
         let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();
         change.data = data;
-        let exit = match event {
-            task::Event::SessionEnded { exit, .. } => Some(*exit),
-            _ => None,
-        };
+        let mut exit = None;
+        if let task::Event::SessionEnded { exit: how, .. } = event {
+            exit = Some(*how);
+        }
         self.correct_end(&mut change, &before.session, exit);
         change
     }

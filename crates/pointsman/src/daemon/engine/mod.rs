@@ -2,19 +2,18 @@
 //! threads, clock or IO beyond the store, so the daemon and the simulation run the same code.
 
 mod input;
+mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::config::{Config, Runtime};
+use pointsman_core::config::Config;
 use pointsman_core::ids::{ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::{self, Question, QuestionId};
-use pointsman_core::part::session;
-use pointsman_core::run::{self, Run};
+use pointsman_core::run::Run;
 use pointsman_core::schedule;
-use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::snapshot::Unreadable;
@@ -28,6 +27,7 @@ use pointsman_store::{
 };
 
 pub use input::{Input, InputKind};
+use records::{asked, begun, change, is_claim, question_changes, registered};
 
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
@@ -638,119 +638,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// The change that an event makes, with the workflow before and after it.
-fn change(
-    input: &Input,
-    now: Timestamp,
-    event: &Event,
-    before: &Workflow,
-    after: Result<&Workflow, &Refused>,
-) -> Change {
-    match (before, event, after) {
-        (Workflow::Task(before), Event::Task(event), Ok(Workflow::Task(after))) => {
-            input.task_change(now, event, before, Ok(after.state))
-        }
-        (Workflow::Task(before), Event::Task(event), Err(refused)) => {
-            input.task_change(now, event, before, Err(refused))
-        }
-        (Workflow::Run(before), Event::Run(event), Ok(Workflow::Run(after))) => {
-            input.run_change(now, event, before, Ok(after))
-        }
-        (Workflow::Run(before), Event::Run(event), Err(refused)) => {
-            input.run_change(now, event, before, Err(refused))
-        }
-        // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
-        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => {
-            input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
-        }
-    }
-}
-
-/// The question that a workflow asks a person.
-fn asked(workflow: &Workflow) -> Option<&Question> {
-    match workflow {
-        Workflow::Task(task) => task.escalation.as_ref(),
-        Workflow::Run(run) => run.question.as_ref(),
-    }
-}
-
-/// The changes of a workflow's question because of an event.
-fn question_changes(
-    before: &Workflow,
-    event: &Event,
-    after: &Workflow,
-    now: Timestamp,
-) -> Vec<question::Change> {
-    match (before, event, after) {
-        (Workflow::Task(before), Event::Task(event), Workflow::Task(after)) => {
-            task::questions(before, event, after, now)
-        }
-        (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
-            run::questions(before, event, after, now)
-        }
-        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => Vec::new(),
-    }
-}
-
-/// Whether the agent signalled a phase.
-fn is_claim(event: &Event) -> bool {
-    match event {
-        Event::Task(event) => matches!(event, task::Event::PhaseClaimed { .. }),
-        Event::Run(event) => {
-            matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
-        }
-    }
-}
-
-/// The identity of a session that was just ordered: it exists before anything is launched.
-fn registered(before: &Workflow, after: &Workflow, config: &Config, now: Timestamp) -> Option<SessionRow> {
-    let (id, role) = (after.id(), after.role());
-    let (was, generation) = (before.session().generation, after.session().generation);
-    if was == generation {
-        return None;
-    }
-    let model = match after {
-        Workflow::Task(_) => config.roles.get(role).model.clone(),
-        Workflow::Run(run) => run.model.clone(),
-    };
-    Some(SessionRow {
-        session: id.session(generation),
-        identity: id.identity(),
-        project: id.project().clone(),
-        issue: id.issue(),
-        role,
-        generation,
-        host: String::new(),
-        model,
-        bead_id: None,
-        node_id: None,
-        hook_path: None,
-        tmux_session: match config.runtime(role) {
-            Runtime::Tmux => Some(id.identity()),
-            Runtime::Headless => None,
-        },
-        pane: None,
-        pid: None,
-        start_time: None,
-        tree: None,
-        created_at: now,
-        last_seen: now,
-        times_stale: 0,
-        ended_at: None,
-        exit: None,
-        acknowledges: false,
-        predecessor: (was > 0).then(|| id.session(was)),
-        gauge: None,
-        spent: Spent::default(),
-    })
-}
-
-/// The work state of a workflow that was just begun. Later sessions go on with the one that is there.
-fn begun(before: &Workflow, after: &Workflow, now: Timestamp) -> Option<WorkState> {
-    (before.session().generation == 0 && after.session().generation == 1)
-        .then(|| WorkState::begin(after.id().identity(), after.title(), now))
 }
 
 /// Changes to be committed together, and the workflows as they will be.

@@ -38,13 +38,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ),
     (
         "reminders and questions of runs: e2e::questions",
-        &[
-            "event:question_reminded",
-            "event:run_asked",
-            "event:run_answered",
-            "event:run_went_on",
-            "event:run_reminded",
-        ],
+        &["event:question_reminded", "event:run_asked", "event:run_answered", "event:run_time_passed"],
     ),
     (
         "runs that go wrong or are stopped: e2e::run, which has its own kills",
@@ -54,7 +48,12 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "event:run_session_died",
             "event:run_timed_out",
             "event:run_stopped",
+            "event:run_effect_failed",
         ],
+    ),
+    (
+        "settings that change while the daemon runs: e2e::way_in; the file says the same to the next daemon",
+        &["event:settings_changed", "event:settings_refused"],
     ),
     (
         "actions that are refused, raised, looked at or too old, and those that may have been fired: e2e::vault and e2e::vault_look, which have their own kills",

@@ -176,6 +176,7 @@ PROGRAM gauge --tokens 5000 --usd 1.5 > "$HOME/first-$POINTSMAN_SESSION" 2>&1; e
 PROGRAM gauge --json --input-tokens 100 --cache-writes 200 --cache-reads 9000 --output-tokens 50 --context 0.4 \
     > "$HOME/second-$POINTSMAN_SESSION" 2>&1; echo "$?" >> "$HOME/second-$POINTSMAN_SESSION"
 read -r line
+read -r line
 "#;
 
 const FORMULA: &str = "name = \"tidy\"\ndescription = \"Tidies\"\nversion = 1\n\n[[steps]]\nid = \"look\"\n\

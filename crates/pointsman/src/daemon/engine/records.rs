@@ -1,0 +1,132 @@
+//! Records of a step: what is written beside the snapshot of a workflow.
+
+use pointsman_core::config::{Config, Runtime};
+use pointsman_core::part::question::{self, Question};
+use pointsman_core::part::session;
+use pointsman_core::run;
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::work::WorkState;
+use pointsman_core::task::{self, Refused};
+use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::{Event, Workflow};
+use pointsman_store::{Change, SessionRow};
+
+use super::Input;
+
+/// The change that an event makes, with the workflow before and after it.
+pub(super) fn change(
+    input: &Input,
+    now: Timestamp,
+    event: &Event,
+    before: &Workflow,
+    after: Result<&Workflow, &Refused>,
+) -> Change {
+    match (before, event, after) {
+        (Workflow::Task(before), Event::Task(event), Ok(Workflow::Task(after))) => {
+            input.task_change(now, event, before, Ok(after.state))
+        }
+        (Workflow::Task(before), Event::Task(event), Err(refused)) => {
+            input.task_change(now, event, before, Err(refused))
+        }
+        (Workflow::Run(before), Event::Run(event), Ok(Workflow::Run(after))) => {
+            input.run_change(now, event, before, Ok(after))
+        }
+        (Workflow::Run(before), Event::Run(event), Err(refused)) => {
+            input.run_change(now, event, before, Err(refused))
+        }
+        // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
+        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => {
+            input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
+        }
+    }
+}
+
+/// The question that a workflow asks a person.
+pub(super) fn asked(workflow: &Workflow) -> Option<&Question> {
+    match workflow {
+        Workflow::Task(task) => task.escalation.as_ref(),
+        Workflow::Run(run) => run.question.as_ref(),
+    }
+}
+
+/// The changes of a workflow's question because of an event.
+pub(super) fn question_changes(
+    before: &Workflow,
+    event: &Event,
+    after: &Workflow,
+    now: Timestamp,
+) -> Vec<question::Change> {
+    match (before, event, after) {
+        (Workflow::Task(before), Event::Task(event), Workflow::Task(after)) => {
+            task::questions(before, event, after, now)
+        }
+        (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
+            run::questions(before, event, after, now)
+        }
+        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => Vec::new(),
+    }
+}
+
+/// Whether the agent signalled a phase.
+pub(super) fn is_claim(event: &Event) -> bool {
+    match event {
+        Event::Task(event) => matches!(event, task::Event::PhaseClaimed { .. }),
+        Event::Run(event) => {
+            matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
+        }
+    }
+}
+
+/// The identity of a session that was just ordered: it exists before anything is launched.
+pub(super) fn registered(
+    before: &Workflow,
+    after: &Workflow,
+    config: &Config,
+    now: Timestamp,
+) -> Option<SessionRow> {
+    let (id, role) = (after.id(), after.role());
+    let (was, generation) = (before.session().generation, after.session().generation);
+    if was == generation {
+        return None;
+    }
+    let model = match after {
+        Workflow::Task(_) => config.roles.get(role).model.clone(),
+        Workflow::Run(run) => run.model.clone(),
+    };
+    Some(SessionRow {
+        session: id.session(generation),
+        identity: id.identity(),
+        project: id.project().clone(),
+        issue: id.issue(),
+        role,
+        generation,
+        host: String::new(),
+        model,
+        bead_id: None,
+        node_id: None,
+        hook_path: None,
+        tmux_session: match config.runtime(role) {
+            Runtime::Tmux => Some(id.identity()),
+            Runtime::Headless => None,
+        },
+        pane: None,
+        pid: None,
+        start_time: None,
+        tree: None,
+        created_at: now,
+        last_seen: now,
+        times_stale: 0,
+        ended_at: None,
+        exit: None,
+        acknowledges: false,
+        predecessor: (was > 0).then(|| id.session(was)),
+        gauge: None,
+        spent: Spent::default(),
+    })
+}
+
+/// The work state of a workflow that was just begun. Later sessions go on with the one that is there.
+pub(super) fn begun(before: &Workflow, after: &Workflow, now: Timestamp) -> Option<WorkState> {
+    (before.session().generation == 0 && after.session().generation == 1)
+        .then(|| WorkState::begin(after.id().identity(), after.title(), now))
+}
