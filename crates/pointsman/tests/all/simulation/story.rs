@@ -28,8 +28,10 @@ impl Story {
     pub(super) fn tell(chance: &mut Chance) -> Self {
         let review = *chance.pick(&["human", "human", "human", "none"]);
         let ci = if chance.one_in(8) { "[ci]\nkind = \"none\"\n" } else { "[ci]\ncommand = [\"ci\"]\n" };
+        // Agents of stories tell nothing of what they spend, and days pass.
+        let budget = "[budget]\nunreported_time_per_issue = \"5000h\"\n";
         let text = format!(
-            "name = \"sim\"\n{ci}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n\
+            "name = \"sim\"\n{ci}{budget}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n\
              [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n",
             1 + chance.below(3),
             1 + chance.below(4),
