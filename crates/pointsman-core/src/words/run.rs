@@ -134,11 +134,6 @@ pub fn first_line(run: &Run, prompt_file: &str) -> String {
     format!("[pointsman m-0] Run {} of {}. Details: {prompt_file}", run.id, run.formula.name)
 }
 
-/// A person's answer, as the terminal line that the session sees.
-pub fn answer(id: i64, subject: &str, path: &str) -> String {
-    format!("[pointsman reply-{id}] Answer{subject} Details: {path}")
-}
-
 /// The words of people in the role's thread since it last ran, who and what; nothing if nobody said anything.
 pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
     let said: String = words

@@ -26,10 +26,5 @@ pub fn spent(amount: Option<&str>, whose: SpendingScope) -> String {
     format!("{} spent {whose}", amount.unwrap_or("nothing"))
 }
 
-/// The one who stops a run when its budget is used up.
-pub fn stops(what: &str) -> String {
-    format!("the budget ({what})")
-}
-
 /// The unit of time in which nobody knew what was spent.
 pub const OF_SILENT_SESSIONS: &str = "of sessions that tell nothing";

@@ -10,11 +10,6 @@ pub fn run_of_session_over(session: &str) -> String {
     format!("the run of session {session} is over")
 }
 
-/// A run that ended while its session was prepared.
-pub fn over() -> &'static str {
-    "the run is over"
-}
-
 /// A number that no run of the project has.
 pub fn no_run(project: &ProjectName, run: RunId) -> String {
     format!("{project} has no run {run}")
@@ -53,11 +48,6 @@ pub fn issue_is_gone(issue: Number) -> String {
 /// An action that was changed or removed before anybody looked at it.
 pub fn vault_action_is_gone(action: &ActionId) -> String {
     format!("the vault action {action} is gone")
-}
-
-/// A run that failed and did not say why.
-pub fn without_reason() -> &'static str {
-    "without a reason"
 }
 
 /// A failed run that left no reason, as its issue is told.

@@ -103,8 +103,3 @@ pub fn linked_is_kept() -> &'static str {
 pub fn no_phase(line: &str) -> String {
     format!("`{line}` is no phase")
 }
-
-/// A session that asks for a person or gives up without saying why.
-pub fn no_reason_given() -> &'static str {
-    "no reason was given"
-}

@@ -10,7 +10,7 @@ use pointsman_core::run::{self, Run};
 use pointsman_core::task::{self, Exit, Refused, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{Event, WorkflowId};
-use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, NewReply, Outgoing, SessionRow, Write};
+use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, Outgoing, SessionRow, Write};
 use serde_json::json;
 
 /// Something that happened to a workflow, on its way into the store.
@@ -46,8 +46,6 @@ pub struct Input {
     pub writes: Vec<Write>,
     /// What is to be remembered with it.
     pub memories: Vec<Memory>,
-    /// A person's words that it is about, kept for an agent.
-    pub reply: Option<NewReply>,
 }
 
 impl Input {
@@ -113,7 +111,6 @@ impl Input {
             first: Vec::new(),
             writes: Vec::new(),
             memories: Vec::new(),
-            reply: None,
         }
     }
 }
@@ -159,7 +156,6 @@ impl Input {
         change.notices.clone_from(&self.notices);
         change.writes.extend(self.writes.iter().cloned());
         change.memories.extend(self.memories.iter().cloned());
-        change.reply.clone_from(&self.reply);
         change
     }
 
