@@ -35,7 +35,7 @@ pub struct Question {
 /// The end of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    pub how: Way,
+    pub how: SettlementKind,
     /// Nobody if it ended by itself.
     pub by: Option<String>,
     pub at: Time,
@@ -46,7 +46,7 @@ pub struct Settled {
 /// The way in which a question ended. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum SettlementKind {
     Approved,
     Rejected,
     Answered,
@@ -83,12 +83,12 @@ impl Question {
 impl From<&question::Settled> for Settled {
     fn from(settled: &question::Settled) -> Self {
         let (how, text) = match &settled.how {
-            Settlement::Approved => (Way::Approved, None),
-            Settlement::Rejected { reason } => (Way::Rejected, Some(reason)),
-            Settlement::Answered { text } => (Way::Answered, Some(text)),
-            Settlement::Dismissed => (Way::Dismissed, None),
-            Settlement::Expired => (Way::Expired, None),
-            Settlement::Withdrawn { why } => (Way::Withdrawn, Some(why)),
+            Settlement::Approved => (SettlementKind::Approved, None),
+            Settlement::Rejected { reason } => (SettlementKind::Rejected, Some(reason)),
+            Settlement::Answered { text } => (SettlementKind::Answered, Some(text)),
+            Settlement::Dismissed => (SettlementKind::Dismissed, None),
+            Settlement::Expired => (SettlementKind::Expired, None),
+            Settlement::Withdrawn { why } => (SettlementKind::Withdrawn, Some(why)),
         };
         Self { how, by: settled.by.clone(), at: settled.at.into(), text: text.cloned() }
     }

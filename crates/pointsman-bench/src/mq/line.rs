@@ -24,7 +24,7 @@ const PATIENCE: u64 = 6;
 const BUG: &str = "BUG";
 
 /// A line for the queue.
-pub(super) struct Way {
+pub(super) struct QueueCase {
     pub(super) policy: Policy,
     pub(super) branches: usize,
     /// The place of the branch that is red.
@@ -83,7 +83,7 @@ fn marks(stage: &Stage) -> PathBuf {
 }
 
 /// Lets the queue work it through.
-pub(super) fn queue(place: &Workspace, way: &Way) -> anyhow::Result<Timing> {
+pub(super) fn queue(place: &Workspace, way: &QueueCase) -> anyhow::Result<Timing> {
     let mut stage = Stage::empty(place)?;
     let repo = bare_line(&stage, way.branches, way.red)?;
     let (strategy, most) = match way.policy.strategy {

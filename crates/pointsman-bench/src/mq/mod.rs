@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::report::{Report, Target};
 use crate::stage::Workspace;
-use line::{Timing, Way};
+use line::{QueueCase, Timing};
 
 const SHORT: usize = 20;
 const LONG: usize = 50;
@@ -45,7 +45,7 @@ pub(crate) fn measure(place: &Workspace, gate_seconds: u64) -> anyhow::Result<Re
             _ => &[("batches of 8", BATCH), ("depth 8", SPECULATIVE)],
         };
         for (name, policy) in ways {
-            let taken = line::queue(place, &Way { policy: *policy, branches, red, gate_seconds })?;
+            let taken = line::queue(place, &QueueCase { policy: *policy, branches, red, gate_seconds })?;
             let ideal = cost(*policy, branches, &red.into_iter().collect());
             measured.push(Row { name, branches, red, taken, t, ideal: Some(ideal) });
         }

@@ -102,14 +102,14 @@ pub fn skips_permissions(command: &[String]) -> bool {
 
 /// Whether a release wakes its model with what an asynchronous hook says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waking {
+pub enum RewakeSupport {
     Able,
     /// It might wait for such a hook instead.
     Unknown,
 }
 
 /// The settings file of one session: hooks and status line are this program.
-pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
+pub fn settings(program: &str, runtime: Runtime, waking: RewakeSupport) -> Value {
     let program = shell_word(program);
     let wanted = |event: &str| match runtime {
         Runtime::Tmux => true,
@@ -121,7 +121,7 @@ pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
         .map(|(event, timeout)| {
             let command = format!("{program} hook {event}");
             let mut hooks = vec![json!({ "type": "command", "command": command, "timeout": timeout })];
-            if runtime == Runtime::Tmux && waking == Waking::Able && WAKING.contains(&event) {
+            if runtime == Runtime::Tmux && waking == RewakeSupport::Able && WAKING.contains(&event) {
                 // A child of Claude itself, without a shell between: it ends with it.
                 let wake = format!("{program} hook wake");
                 let command = format!("exec {wake}");
@@ -184,7 +184,7 @@ pub fn without_dialogs(now: &Value, trusted: &[&str], api_key: Option<&str>) -> 
 mod tests {
     use serde_json::json;
 
-    use super::{Conversation, Waking, command, settings, stream, taken_up, without_dialogs};
+    use super::{Conversation, RewakeSupport, command, settings, stream, taken_up, without_dialogs};
     use crate::config::Runtime;
 
     fn words(text: &str) -> Vec<String> {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_hook_is_this_program_and_waits_for_seconds() {
-        let settings = settings("/a b/pointsman", Runtime::Tmux, Waking::Unknown);
+        let settings = settings("/a b/pointsman", Runtime::Tmux, RewakeSupport::Unknown);
         assert_eq!(settings["statusLine"]["command"], "'/a b/pointsman' statusline");
         for (event, groups) in settings["hooks"].as_object().unwrap() {
             assert_eq!(
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(taken_up(&plain, &Conversation::New("u-1".into())), ["--session-id", "u-1"]);
         assert_eq!(taken_up(&plain, &Conversation::Resumed("u-1".into())), ["--resume", "u-1"]);
         assert!(taken_up(&words("claude --continue"), &Conversation::New("u-1".into())).is_empty());
-        let settings = settings("pointsman", Runtime::Headless, Waking::Able);
+        let settings = settings("pointsman", Runtime::Headless, RewakeSupport::Able);
         let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
         assert_eq!(hooks, ["PreCompact", "PreToolUse", "SessionStart"]);
         assert!(settings["statusLine"].is_null(), "there is nobody to read it");
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_hook_waits_beside_a_session_that_can_be_woken() {
-        let settings = settings("/pointsman", Runtime::Tmux, Waking::Able);
+        let settings = settings("/pointsman", Runtime::Tmux, RewakeSupport::Able);
         for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
             let waits = &settings["hooks"][event][0]["hooks"][1];
             assert_eq!(waits["command"], "exec /pointsman hook wake", "{event}");

@@ -181,14 +181,14 @@ impl Turn {
 
     /// Judges the end of the turn. `exit` is the process's exit code, if it went by itself; `before` what was told before.
     /// A program that is not Claude Code need not say a result: its exit code speaks for it.
-    pub fn end(&self, exit: Option<i32>, before: Sums, talks: Talks) -> Ended {
+    pub fn end(&self, exit: Option<i32>, before: Sums, talks: ResultPromise) -> Ended {
         let Some(result) = &self.result else {
             return match (talks, exit) {
-                (Talks::Perhaps, Some(0)) => Ended::Over(Measured::default()),
-                (Talks::Always | Talks::Perhaps, Some(code)) => {
+                (ResultPromise::Perhaps, Some(0)) => Ended::Over(Measured::default()),
+                (ResultPromise::Always | ResultPromise::Perhaps, Some(code)) => {
                     Ended::Died { why: words::session::ended_early(code) }
                 }
-                (Talks::Always | Talks::Perhaps, None) => {
+                (ResultPromise::Always | ResultPromise::Perhaps, None) => {
                     Ended::Died { why: words::session::KILLED.to_owned() }
                 }
             };
@@ -293,7 +293,7 @@ impl Turn {
 /// Whether a program is bound to end its turns with a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Talks {
+pub enum ResultPromise {
     /// Claude Code: without a result it has died.
     Always,
     Perhaps,

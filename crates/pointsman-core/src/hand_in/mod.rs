@@ -12,7 +12,7 @@ mod tests;
 mod unreported_ci;
 
 pub use rules::{
-    Change, Choice, FILE_BYTES, FILES, Kind, Refusal, Why, carries_on, choose, content, is_text,
+    Change, Choice, FILE_BYTES, FILES, Kind, Refusal, RefusalReason, carries_on, choose, content, is_text,
 };
 pub use state::{
     Checks, HandIn, HandInFacts, HandInFiles, Memory, Need, NewFiles, Next, Outcome, QueueStatus, next,

@@ -51,12 +51,12 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub path: String,
-    pub why: Why,
+    pub why: RefusalReason,
 }
 
 /// The reasons why a path is not handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum RefusalReason {
     /// It is none of the role's files.
     NotTheirs,
     Deleted,
@@ -84,7 +84,7 @@ pub fn choose(role: Role, changes: &[Change]) -> Choice {
     let mut choice = Choice::default();
     for change in changes {
         let why = match refusal(role, change, &gone) {
-            None if choice.taken.len() >= FILES => Some(Why::TooMany),
+            None if choice.taken.len() >= FILES => Some(RefusalReason::TooMany),
             other => other,
         };
         match why {
@@ -95,22 +95,22 @@ pub fn choose(role: Role, changes: &[Change]) -> Choice {
     choice
 }
 
-fn refusal(role: Role, change: &Change, gone: &BTreeSet<&str>) -> Option<Why> {
+fn refusal(role: Role, change: &Change, gone: &BTreeSet<&str>) -> Option<RefusalReason> {
     if !is_theirs(role, &change.path) {
-        return Some(Why::NotTheirs);
+        return Some(RefusalReason::NotTheirs);
     }
     match (change.before, change.after) {
-        (_, None) => return Some(Why::Deleted),
+        (_, None) => return Some(RefusalReason::Deleted),
         (None, Some(Kind::Regular)) => {}
         (Some(before), Some(after)) if before == after && after != Kind::Other => {}
-        (_, Some(_)) => return Some(Why::NotPlain),
+        (_, Some(_)) => return Some(RefusalReason::NotPlain),
     }
     // A file where a folder was, or a folder where a file was.
     let above = |path: &str, below: &str| below.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     if gone.iter().any(|gone| above(gone, &change.path) || above(&change.path, gone)) {
-        return Some(Why::InTheWay);
+        return Some(RefusalReason::InTheWay);
     }
-    (change.size > FILE_BYTES).then_some(Why::TooLarge)
+    (change.size > FILE_BYTES).then_some(RefusalReason::TooLarge)
 }
 
 /// The table: whose files are which.

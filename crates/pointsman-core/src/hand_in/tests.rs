@@ -23,9 +23,9 @@ const NONE: &str = "000000";
 
 #[test]
 fn each_role_hands_in_its_own_files_and_nothing_else() {
-    use Why::{Deleted, NotPlain, NotTheirs};
+    use RefusalReason::{Deleted, NotPlain, NotTheirs};
     let long = format!("{}/AGENTS.md", "a".repeat(200));
-    let table: &[(Role, &str, &str, &str, Option<Why>)] = &[
+    let table: &[(Role, &str, &str, &str, Option<RefusalReason>)] = &[
         (Role::Gardener, "AGENTS.md", FILE, FILE, None),
         (Role::Gardener, "AGENTS.md", NONE, FILE, None),
         (Role::Gardener, "crates/core/AGENTS.md", NONE, FILE, None),
@@ -80,16 +80,16 @@ fn each_role_hands_in_its_own_files_and_nothing_else() {
 fn few_and_small_files_that_take_nobodys_place() {
     let large = |size| Change { size, ..change("AGENTS.md", FILE, FILE) };
     assert_eq!(choose(Role::Gardener, &[large(FILE_BYTES)]).taken, ["AGENTS.md"]);
-    assert_eq!(choose(Role::Gardener, &[large(FILE_BYTES + 1)]).refused[0].why, Why::TooLarge);
+    assert_eq!(choose(Role::Gardener, &[large(FILE_BYTES + 1)]).refused[0].why, RefusalReason::TooLarge);
     let many: Vec<Change> = (0..12).map(|n| change(&format!("d{n}/AGENTS.md"), NONE, FILE)).collect();
     let choice = choose(Role::Gardener, &many);
     assert_eq!((choice.taken.len(), choice.refused.len()), (FILES, 2));
-    assert!(choice.refused.iter().all(|refusal| refusal.why == Why::TooMany));
+    assert!(choice.refused.iter().all(|refusal| refusal.why == RefusalReason::TooMany));
     // A file became a folder, or a folder a file.
     let folder = [change("docs", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
-    assert_eq!(choose(Role::Gardener, &folder).refused[1].why, Why::InTheWay);
+    assert_eq!(choose(Role::Gardener, &folder).refused[1].why, RefusalReason::InTheWay);
     let file = [change("AGENTS.md", NONE, FILE), change("AGENTS.md/a", FILE, NONE)];
-    assert_eq!(choose(Role::Gardener, &file).refused[0].why, Why::InTheWay);
+    assert_eq!(choose(Role::Gardener, &file).refused[0].why, RefusalReason::InTheWay);
     let beside = [change("docs.md", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
     assert_eq!(choose(Role::Gardener, &beside).taken, ["docs/AGENTS.md"]);
     assert!(is_text("größer".as_bytes()) && is_text(b""));

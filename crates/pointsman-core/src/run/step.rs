@@ -2,7 +2,7 @@
 
 use super::{Event, Policy, Run, Status, StepDone};
 use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
-use crate::part::session::{self, Circumstances, Fact, Reaction};
+use crate::part::session::{self, Fact, OwnerFacts, Reaction};
 use crate::session::budget::Level;
 use crate::task::{Effect, Exit, Headline, Notice, Phase};
 use crate::text::clean_line;
@@ -347,8 +347,8 @@ impl<'a> Draft<'a> {
         self.follow(reactions);
     }
 
-    fn around(&self) -> Circumstances<'a> {
-        Circumstances {
+    fn around(&self) -> OwnerFacts<'a> {
+        OwnerFacts {
             demand: self.run.demand(),
             has_phase: self.run.phase.is_some(),
             is_final: self.run.phase == Some(Phase::Done),

@@ -1,7 +1,7 @@
 //! Texts about files that a role hands in: in its commit and its pull request, in the journal, and to people.
 
 use crate::config::Config;
-use crate::hand_in::{HandInFiles, Need, Outcome, Refusal, Why};
+use crate::hand_in::{HandInFiles, Need, Outcome, Refusal, RefusalReason};
 use crate::ids::{Number, ProjectName};
 use crate::role::Role;
 use crate::run::RunId;
@@ -93,15 +93,15 @@ pub fn unreadable(run: RunId, why: &str) -> String {
     format!("nothing of run {run} is handed in, its files could not be looked at: {}", clean_line(why, 200))
 }
 
-fn why(why: Why) -> &'static str {
+fn why(why: RefusalReason) -> &'static str {
     match why {
-        Why::NotTheirs => "is none of its files",
-        Why::Deleted => "was deleted",
-        Why::NotPlain => "is no plain file, or became another kind of file",
-        Why::InTheWay => "takes the place of something else",
-        Why::TooLarge => "is too large",
-        Why::NotText => "is no text",
-        Why::TooMany => "is one file too many",
+        RefusalReason::NotTheirs => "is none of its files",
+        RefusalReason::Deleted => "was deleted",
+        RefusalReason::NotPlain => "is no plain file, or became another kind of file",
+        RefusalReason::InTheWay => "takes the place of something else",
+        RefusalReason::TooLarge => "is too large",
+        RefusalReason::NotText => "is no text",
+        RefusalReason::TooMany => "is one file too many",
     }
 }
 

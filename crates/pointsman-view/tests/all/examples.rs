@@ -591,7 +591,7 @@ fn formulas(all: &mut BTreeMap<&'static str, Vec<Value>>) {
 
 fn question() -> inbox::Question {
     let settled = inbox::Settled {
-        how: inbox::Way::Answered,
+        how: inbox::SettlementKind::Answered,
         by: Some(text("ann")),
         at: at(),
         text: Some(text("The red ones.")),

@@ -28,15 +28,15 @@ const SETTINGS_BYTES: u64 = 4 << 20;
     pointsman claude uninstall")]
 pub(crate) enum Command {
     /// Add hooks, status line and slash commands; everything else in the settings stays as it is
-    Install(Where),
+    Install(InstallTarget),
     /// Take out exactly what install added
-    Uninstall(Where),
+    Uninstall(InstallTarget),
 }
 
 /// Whose settings.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub(crate) struct Where {
+pub(crate) struct InstallTarget {
     /// Your own, in ~/.claude
     #[arg(long)]
     user: bool,
@@ -55,7 +55,7 @@ impl Command {
     }
 }
 
-impl Where {
+impl InstallTarget {
     #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
     fn dir(&self, context: &Context) -> Result<PathBuf, Failure> {
         if !self.user {

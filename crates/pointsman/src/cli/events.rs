@@ -34,12 +34,12 @@ const BOOKMARK_BYTES: u64 = 64;
     pointsman events --since 0 --json | jq -c 'select(.issue == 3)'")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    which: Which,
+    which: LogSelection,
 }
 
 /// Which entries of the log, and whether to go on.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct LogSelection {
     /// Go on as things happen
     #[arg(long, short)]
     follow: bool,
@@ -90,7 +90,7 @@ impl Arguments {
     }
 }
 
-impl Which {
+impl LogSelection {
     /// Prints what `read` finds, a line each.
     #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
     pub(crate) fn print(self, context: &Context, read: Read) -> Result<(), Failure> {

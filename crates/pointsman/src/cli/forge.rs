@@ -135,9 +135,9 @@ pub(crate) enum Issue {
     },
     /// List issues
     List {
-        /// Which
-        #[arg(long, value_enum, default_value_t = Which::Open)]
-        state: Which,
+        /// List open ones, closed ones or all
+        #[arg(long, value_enum, default_value_t = StateArgument::Open)]
+        state: StateArgument,
     },
     /// Show an issue with its comments
     Show {
@@ -187,9 +187,9 @@ pub(crate) enum Issue {
 pub(crate) enum Pr {
     /// List pull requests
     List {
-        /// Which
-        #[arg(long, value_enum, default_value_t = Which::Open)]
-        state: Which,
+        /// List open ones, closed ones or all
+        #[arg(long, value_enum, default_value_t = StateArgument::Open)]
+        state: StateArgument,
     },
     /// Open a pull request for a branch that was pushed
     Create {
@@ -301,7 +301,7 @@ impl Verdict {
 
 /// Which issues or pull requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Which {
+pub(crate) enum StateArgument {
     /// Open ones
     Open,
     /// Closed ones
@@ -310,12 +310,12 @@ pub(crate) enum Which {
     All,
 }
 
-impl From<Which> for StateFilter {
-    fn from(which: Which) -> Self {
+impl From<StateArgument> for StateFilter {
+    fn from(which: StateArgument) -> Self {
         match which {
-            Which::Open => Self::Open,
-            Which::Closed => Self::Closed,
-            Which::All => Self::All,
+            StateArgument::Open => Self::Open,
+            StateArgument::Closed => Self::Closed,
+            StateArgument::All => Self::All,
         }
     }
 }

@@ -19,17 +19,17 @@ use super::out::Out;
 pub(crate) enum Command {
     /// The branch is pushed and waits for CI
     #[command(name = "awaiting_ci", alias = "awaiting-ci")]
-    AwaitingCi(Why),
+    AwaitingCi(PhaseReason),
     /// CI passed, the pull request waits for a review
     #[command(name = "awaiting_review", alias = "awaiting-review")]
-    AwaitingReview(Why),
+    AwaitingReview(PhaseReason),
     /// A person is needed
     #[command(name = "escalate", aliases = ["needs_human", "needs-human"])]
-    Escalate(Why),
+    Escalate(PhaseReason),
     /// The pull request is merged
-    Done(Why),
+    Done(PhaseReason),
     /// Given up
-    Failed(Why),
+    Failed(PhaseReason),
     /// Print the phase in FILE; nothing and exit code 4 if there is none
     Read {
         /// The phase file
@@ -39,7 +39,7 @@ pub(crate) enum Command {
 
 /// Why, for people.
 #[derive(Debug, Args)]
-pub(crate) struct Why {
+pub(crate) struct PhaseReason {
     /// Why, in one line
     #[arg(long, allow_hyphen_values = true)]
     reason: Option<String>,
@@ -59,7 +59,7 @@ impl Command {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
-fn write(phase: Phase, why: &Why) -> Result<(), Failure> {
+fn write(phase: Phase, why: &PhaseReason) -> Result<(), Failure> {
     let Some(path) = std::env::var_os("PHASE_FILE").filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Err(Failure::refused("PHASE_FILE is not set: this is not a session of Pointsman")
             .hint("agents run this; to look at a phase file: pointsman phase read FILE"));

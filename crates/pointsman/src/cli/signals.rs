@@ -3,7 +3,7 @@ use pointsman_core::signal::Signal;
 use pointsman_store::Store;
 
 use super::context::Context;
-use super::events::Which;
+use super::events::LogSelection;
 use super::failure::{Code, Failure};
 
 /// Print the typed signals among what happened, oldest first; with --json one value per line
@@ -17,7 +17,7 @@ use super::failure::{Code, Failure};
     pointsman signals --since 1200 --json | jq -c 'select(.kind == \"MERGE_READY\")'")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    which: Which,
+    which: LogSelection,
 }
 
 impl Arguments {

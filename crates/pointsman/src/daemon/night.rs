@@ -31,7 +31,7 @@ use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::Jobs;
 use super::notifier;
-use super::poller::{Asking, Poller};
+use super::poller::{PollSchedule, Poller};
 use super::projects;
 use super::queue_orders;
 use super::reader::Reader;
@@ -66,7 +66,7 @@ struct Loop {
 
 struct Night {
     main: Loop,
-    asking: Asking,
+    asking: PollSchedule,
     roles: factory::Watch,
     runs: runs::Watch,
     served: Arc<Served>,

@@ -119,7 +119,7 @@ impl Poller {
         world: Arc<EffectPerformer>,
         phases: Arc<Phases>,
         reports: Arc<Reports>,
-    ) -> Asking {
+    ) -> PollSchedule {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
         let work = Work::new(inbox.clone(), Arc::clone(&world));
@@ -128,7 +128,7 @@ impl Poller {
         let webhooks = Webhooks::new(&world, self);
         let reviews = Reviews::new(&world);
         let hand_ins = HandIns::new(&world);
-        Asking {
+        PollSchedule {
             poller,
             inbox,
             board,
@@ -152,7 +152,7 @@ impl Poller {
 }
 
 /// Decides what is asked when. Time comes in, so that a test plays a night in a moment.
-pub(super) struct Asking {
+pub(super) struct PollSchedule {
     poller: Arc<Poller>,
     inbox: Inbox,
     board: TaskBoard,
@@ -185,7 +185,7 @@ fn pace(served: &Served, picture: &TaskMap, now: Timestamp) -> Duration {
     forge_pace(pace, webhook_support, ours.map(|task| &**task), now)
 }
 
-impl Asking {
+impl PollSchedule {
     /// One round of questions; answers when the next one is due.
     pub(super) fn round(&mut self, now: Timestamp) -> Timestamp {
         self.take_wishes(now);

@@ -24,7 +24,7 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Cancel};
 use pointsman_adapters::watch::files::FileWatch;
 use pointsman_core::claude::launch::Conversation;
-use pointsman_core::claude::stream::{Ended, Talks};
+use pointsman_core::claude::stream::{Ended, ResultPromise};
 use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub(crate) struct Keep {
     /// The conversation, if the program has such a thing.
     pub conversation: Option<Conversation>,
     /// Whether the program ends its turns with a result.
-    pub talks: Talks,
+    pub talks: ResultPromise,
     pub turn_limit: Duration,
     /// Between asking a turn to end and ending it.
     pub grace: Duration,

@@ -15,7 +15,7 @@ use crate::http::{self, Client, ErrorKind, Host, Limits, Method, Request, RetryW
 use crate::retry::Retry;
 use crate::secret::Secret;
 
-pub use verdict::Look;
+pub use verdict::CommitVerdict;
 pub use wire::{Pipeline, Status, Step, Workflow};
 
 /// Pipelines of one page.

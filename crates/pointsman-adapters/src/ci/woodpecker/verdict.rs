@@ -8,7 +8,7 @@ use super::{Error, Pipeline, Status, Step, Woodpecker};
 
 /// The server's word on a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct CommitVerdict {
     /// None as long as it is open.
     pub verdict: Option<CiVerdict>,
     /// A step failed and has printed nothing. Woodpecker stores a log a moment after the status, so it is worth another
@@ -24,10 +24,10 @@ impl Woodpecker {
     }
 
     /// The verdict on exactly this commit, and whether its logs are there.
-    pub fn look(&self, sha: &Sha) -> Result<Look, Error> {
+    pub fn look(&self, sha: &Sha) -> Result<CommitVerdict, Error> {
         let newest = newest_by_event(self.pipelines_of(sha)?);
         if newest.is_empty() || newest.iter().any(|pipeline| !is_over(pipeline.status)) {
-            return Ok(Look { verdict: None, lacks_log: false });
+            return Ok(CommitVerdict { verdict: None, lacks_log: false });
         }
         let mut failed = Vec::new();
         for pipeline in newest.iter().filter(|pipeline| pipeline.status.is_red()) {
@@ -35,7 +35,7 @@ impl Woodpecker {
         }
         let ran = newest.iter().any(|pipeline| pipeline.status != Status::Skipped);
         let lacks_log = failed.iter().any(|step| !step.ended && step.log.trim().is_empty());
-        Ok(Look { verdict: ran.then(|| of_steps(&failed)), lacks_log })
+        Ok(CommitVerdict { verdict: ran.then(|| of_steps(&failed)), lacks_log })
     }
 
     /// Runs what failed for this commit once more; answers the numbers of the new runs.

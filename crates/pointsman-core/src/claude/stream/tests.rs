@@ -1,4 +1,4 @@
-use super::{Ended, Measured, Sums, Talks, Turn, TurnEvent};
+use super::{Ended, Measured, ResultPromise, Sums, Turn, TurnEvent};
 use crate::hook::ToolUse;
 use crate::session::context::{Gauge, Source};
 use crate::time::Timestamp;
@@ -57,7 +57,7 @@ fn a_turn_tells_its_conversation_its_tools_and_its_words() {
             TurnEvent::Spoke { text: "done".into() },
         ];
         assert_eq!(said[1..], rest);
-        let measured = over(turn.end(Some(0), Sums::default(), Talks::Always));
+        let measured = over(turn.end(Some(0), Sums::default(), ResultPromise::Always));
         assert!(measured.spent.tokens > 5000 && measured.spent.turns == 1, "{measured:?}");
         assert_eq!(measured.spent.micro_usd, measured.sums.micro_usd, "the first turn costs all there is");
         let gauge = measured.gauge.unwrap();
@@ -68,12 +68,13 @@ fn a_turn_tells_its_conversation_its_tools_and_its_words() {
 #[test]
 fn a_turn_costs_what_it_costs_itself_whatever_the_sums_mean() {
     for version in &VERSIONS {
-        let first = over(play(sample(version, "first")).0.end(Some(0), Sums::default(), Talks::Always));
-        let second = over(play(sample(version, "second")).0.end(Some(0), first.sums, Talks::Always));
+        let first =
+            over(play(sample(version, "first")).0.end(Some(0), Sums::default(), ResultPromise::Always));
+        let second = over(play(sample(version, "second")).0.end(Some(0), first.sums, ResultPromise::Always));
         assert!((2_000..20_000).contains(&second.spent.micro_usd), "{second:?}");
         assert!(second.spent.micro_usd < first.spent.micro_usd, "{first:?} {second:?}");
         let Ended::Failed { measured, .. } =
-            play(sample(version, "rate_limit")).0.end(Some(1), second.sums, Talks::Always)
+            play(sample(version, "rate_limit")).0.end(Some(1), second.sums, ResultPromise::Always)
         else {
             panic!("a rate limit is an error");
         };
@@ -92,7 +93,7 @@ fn a_turn_tells_its_requests_by_class_while_it_runs_and_never_more_than_at_its_e
             assert!(now.tokens >= before.tokens && now.micro_usd >= before.micro_usd);
             before = now;
         }
-        let whole = over(turn.end(Some(0), Sums::default(), Talks::Always)).spent;
+        let whole = over(turn.end(Some(0), Sums::default(), ResultPromise::Always)).spent;
         assert_eq!(whole.tokens, whole.classes.sum());
         assert_eq!(
             (before.classes.input, before.classes.cache_reads),
@@ -106,10 +107,12 @@ fn a_turn_tells_its_requests_by_class_while_it_runs_and_never_more_than_at_its_e
 #[test]
 fn sums_of_an_older_version_without_classes_are_not_charged_again() {
     for version in &VERSIONS {
-        let first = over(play(sample(version, "first")).0.end(Some(0), Sums::default(), Talks::Always));
+        let first =
+            over(play(sample(version, "first")).0.end(Some(0), Sums::default(), ResultPromise::Always));
         let older = Sums { classes: Default::default(), ..first.sums };
-        let second =
-            |before| over(play(sample(version, "second")).0.end(Some(0), before, Talks::Always)).spent;
+        let second = |before| {
+            over(play(sample(version, "second")).0.end(Some(0), before, ResultPromise::Always)).spent
+        };
         assert_eq!(second(older), second(first.sums));
     }
 }
@@ -122,7 +125,7 @@ fn errors_have_claudes_names_in_every_version() {
         {
             let (turn, said) = play(sample(version, name));
             assert!(said.iter().any(|s| matches!(s, TurnEvent::Retries { .. })), "{said:?}");
-            match turn.end(Some(1), Sums::default(), Talks::Always) {
+            match turn.end(Some(1), Sums::default(), ResultPromise::Always) {
                 Ended::Failed { error, details, until: None, .. } => {
                     assert_eq!(error, wanted);
                     assert!(details.contains("API Error"), "{details}");
@@ -139,7 +142,7 @@ fn a_service_that_names_no_error_is_known_by_its_status() {
         let line = format!(
             r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"{said}"}}"#
         );
-        match play(&line).0.end(Some(1), Sums::default(), Talks::Always) {
+        match play(&line).0.end(Some(1), Sums::default(), ResultPromise::Always) {
             Ended::Failed { error, .. } => error,
             other => panic!("{other:?}"),
         }
@@ -160,12 +163,16 @@ fn a_service_that_names_no_error_is_known_by_its_status() {
 #[test]
 fn a_conversation_that_is_not_there_is_a_death_and_a_limit_of_turns_is_none() {
     for version in &VERSIONS {
-        match play(sample(version, "unknown_conversation")).0.end(Some(1), Sums::default(), Talks::Always) {
+        match play(sample(version, "unknown_conversation")).0.end(
+            Some(1),
+            Sums::default(),
+            ResultPromise::Always,
+        ) {
             Ended::Died { why } => assert!(why.contains("No conversation found"), "{why}"),
             other => panic!("{other:?}"),
         }
         let (turn, _) = play(sample(version, "max_turns"));
-        over(turn.end(Some(1), Sums::default(), Talks::Always));
+        over(turn.end(Some(1), Sums::default(), ResultPromise::Always));
     }
 }
 
@@ -173,10 +180,10 @@ fn a_conversation_that_is_not_there_is_a_death_and_a_limit_of_turns_is_none() {
 fn a_program_that_says_no_result_has_died_unless_it_need_not() {
     let (turn, _) = play("");
     let died = |exit, talks| matches!(turn.end(exit, Sums::default(), talks), Ended::Died { .. });
-    assert!(died(Some(0), Talks::Always), "it once ended so, with nothing done");
-    assert!(died(Some(1), Talks::Always) && died(None, Talks::Always));
-    assert!(!died(Some(0), Talks::Perhaps));
-    assert!(died(Some(3), Talks::Perhaps) && died(None, Talks::Perhaps));
+    assert!(died(Some(0), ResultPromise::Always), "it once ended so, with nothing done");
+    assert!(died(Some(1), ResultPromise::Always) && died(None, ResultPromise::Always));
+    assert!(!died(Some(0), ResultPromise::Perhaps));
+    assert!(died(Some(3), ResultPromise::Perhaps) && died(None, ResultPromise::Perhaps));
 }
 
 #[test]
@@ -188,7 +195,7 @@ fn a_limit_says_when_it_is_over() {
         "\n",
         r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"later"}"#,
     );
-    match play(text).0.end(Some(1), Sums::default(), Talks::Always) {
+    match play(text).0.end(Some(1), Sums::default(), ResultPromise::Always) {
         Ended::Failed { until, .. } => assert_eq!(until, Some(Timestamp(1_794_800_000_000))),
         other => panic!("{other:?}"),
     }
@@ -204,7 +211,8 @@ fn the_window_is_the_spoken_to_models_own() {
             format_args!(r#"{{"type":"result","modelUsage":{models}}}"#),
         )
     };
-    let gauge = |models: &str| over(play(&text(models)).0.end(Some(0), Sums::default(), Talks::Always)).gauge;
+    let gauge =
+        |models: &str| over(play(&text(models)).0.end(Some(0), Sums::default(), ResultPromise::Always)).gauge;
     let measured = |used_permille| Some(Gauge { used_permille, source: Source::Transcript });
     assert_eq!(gauge(r#"{"m-1":{"contextWindow":100000},"h":{"contextWindow":200000}}"#), measured(600));
     assert_eq!(gauge(r#"{"x":{"contextWindow":200000}}"#), measured(300), "by another name");
@@ -248,7 +256,7 @@ fn hostile_lines_pass() {
         }
     }
     assert_eq!(malformed, 5, "not json, no object, and too deep");
-    let measured = over(turn.end(Some(0), Sums::default(), Talks::Always));
+    let measured = over(turn.end(Some(0), Sums::default(), ResultPromise::Always));
     assert_eq!((measured.spent.micro_usd, measured.gauge), (0, None));
 }
 
@@ -272,5 +280,5 @@ fn a_helpers_error_is_not_the_turns() {
     );
     let (turn, said) = play(text);
     assert_eq!(said, []);
-    over(turn.end(Some(0), Sums::default(), Talks::Always));
+    over(turn.end(Some(0), Sums::default(), ResultPromise::Always));
 }

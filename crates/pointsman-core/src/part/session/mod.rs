@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use event::Event;
-pub use step::Circumstances;
+pub use step::OwnerFacts;
 
 use crate::config::Config;
 use crate::session::context::{Gauge, Marks, Symptom, Urgency};

@@ -14,7 +14,7 @@ use crate::workflow::Refused;
 
 /// The facts that the rules look at beside the session itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct OwnerFacts<'a> {
     pub demand: Demand,
     /// Whether the agent has written a phase in this claim: then its silence at a prompt is explained.
     pub has_phase: bool,
@@ -30,7 +30,7 @@ impl Session {
         &mut self,
         generation: u32,
         fact: &Fact<'_>,
-        around: &Circumstances<'_>,
+        around: &OwnerFacts<'_>,
     ) -> Result<Vec<Reaction>, Refused> {
         let mut out = Vec::new();
         self.is_current(generation)?;
@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// Everything that is due. The owner's own deadline comes after it.
-    pub fn time_passed(&mut self, around: &Circumstances<'_>) -> Vec<Reaction> {
+    pub fn time_passed(&mut self, around: &OwnerFacts<'_>) -> Vec<Reaction> {
         let mut out = Vec::new();
         let now = around.now;
         if self.restart_at.is_some_and(|at| at <= now) {
@@ -175,7 +175,7 @@ impl Session {
         Err(Refused::Stale(words::reason::old_generation(generation, self.generation)))
     }
 
-    fn started(&mut self, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn started(&mut self, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         if self.stage != Stage::Starting {
             return;
         }
@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    fn ended(&mut self, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn ended(&mut self, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         self.stage = Stage::None;
         out.push(Reaction::Gone);
         let handed_over = self.handoff.take().is_some();
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// The first replacement comes at once, the next ones after a growing pause, then we stop.
-    fn bring_back(&mut self, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn bring_back(&mut self, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         self.restarts += 1;
         if self.restarts > around.policy.restarts {
             out.push(Reaction::CrashLoop { reason: words::reason::crash_loop(around.policy.restarts) });
@@ -223,7 +223,7 @@ impl Session {
     fn idle_looked(
         &mut self,
         at_prompt: bool,
-        around: &Circumstances<'_>,
+        around: &OwnerFacts<'_>,
         out: &mut Vec<Reaction>,
     ) -> Result<(), Refused> {
         let watched = around.demand == Demand::Work && self.stage == Stage::Alive && !around.has_phase;
@@ -246,7 +246,7 @@ impl Session {
     }
 
     /// A worse source is not heard beside a better one.
-    fn measured(&mut self, gauge: Gauge, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn measured(&mut self, gauge: Gauge, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         let known = self.context.gauge.zip(self.context.measured_at);
         if !context::replaces(gauge, known, around.now) || context::repeats(gauge, known, around.now) {
             return;
@@ -260,7 +260,7 @@ impl Session {
 
     /// Symptoms stand in for a measurement. A compaction saves the work and says nothing: a message would be typed into
     /// the middle of it.
-    fn symptom_seen(&mut self, symptom: Symptom, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn symptom_seen(&mut self, symptom: Symptom, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         if !self.context.symptoms.contains(&symptom) {
             self.context.symptoms.push(symptom);
         }
@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Each step up in urgency is acted on once: watch, save, hand over.
-    fn heed(&mut self, gauge: Gauge, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn heed(&mut self, gauge: Gauge, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         let urgency = around.policy.marks.urgency(gauge);
         if urgency <= self.context.urgency {
             return;
@@ -295,7 +295,7 @@ impl Session {
         }
     }
 
-    fn ask_to_hand_over(&mut self, gauge: Gauge, around: &Circumstances<'_>, out: &mut Vec<Reaction>) {
+    fn ask_to_hand_over(&mut self, gauge: Gauge, around: &OwnerFacts<'_>, out: &mut Vec<Reaction>) {
         if self.handoff.is_some() {
             return;
         }
@@ -316,7 +316,7 @@ impl Session {
         error: &str,
         details: &str,
         until: Option<Timestamp>,
-        around: &Circumstances<'_>,
+        around: &OwnerFacts<'_>,
         out: &mut Vec<Reaction>,
     ) -> Result<(), Refused> {
         if around.is_final {
@@ -340,7 +340,7 @@ impl Session {
         &mut self,
         level: Level,
         what: &str,
-        around: &Circumstances<'_>,
+        around: &OwnerFacts<'_>,
     ) -> Result<Vec<Reaction>, Refused> {
         let mut out = Vec::new();
         if !around.demand.spends() {

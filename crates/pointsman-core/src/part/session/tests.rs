@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Circumstances, Demand, Fact, Policy, Reaction, Session, Stage};
+use super::{Demand, Fact, OwnerFacts, Policy, Reaction, Session, Stage};
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Marks, Source, Symptom};
 use crate::session::trouble::{Kind, OutsideTrouble};
@@ -57,7 +57,7 @@ impl Play {
     }
 
     fn try_fact(&mut self, fact: &Fact<'_>) -> bool {
-        let around = Circumstances {
+        let around = OwnerFacts {
             demand: self.demand,
             has_phase: false,
             is_final: false,
@@ -77,7 +77,7 @@ impl Play {
 
     fn later(mut self, seconds: u64) -> Self {
         self.now = self.now.after(Duration::from_secs(seconds));
-        let around = Circumstances {
+        let around = OwnerFacts {
             demand: self.demand,
             has_phase: false,
             is_final: false,
@@ -149,7 +149,7 @@ fn restarts_are_held_back_longer_each_time_and_then_stop() {
 #[test]
 fn an_older_generation_has_no_say() {
     let mut play = Play::alive().died();
-    let around = Circumstances {
+    let around = OwnerFacts {
         demand: Demand::Work,
         has_phase: false,
         is_final: false,
@@ -225,7 +225,7 @@ fn outside_trouble_parks_or_asks() {
 fn a_used_up_budget_ends_the_session_with_its_turn_or_at_once() {
     let mut play = Play::alive();
     let policy = policy();
-    let around = Circumstances {
+    let around = OwnerFacts {
         demand: Demand::Work,
         has_phase: false,
         is_final: false,

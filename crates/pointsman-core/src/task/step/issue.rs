@@ -18,7 +18,7 @@ const UNDER_WAY: Duration = Duration::from_secs(600);
 
 /// What one look at an open issue found.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
+pub(super) struct IssueFacts<'a> {
     pub(super) labels: &'a [String],
     /// The issues that were looked up, open or not.
     pub(super) dependencies: &'a [Number],
@@ -36,7 +36,7 @@ fn was_overtaken(asked_at: Option<Timestamp>, other: Option<Timestamp>) -> bool 
 }
 
 impl Draft<'_> {
-    pub(super) fn issue_observed(&mut self, open: bool, look: Look<'_>) {
+    pub(super) fn issue_observed(&mut self, open: bool, look: IssueFacts<'_>) {
         if !open {
             self.closed_by_someone();
             return;
@@ -76,8 +76,8 @@ impl Draft<'_> {
     /// A task that was stopped by a label (or by being closed) goes on when that is gone. The label
     /// must have been there first, which is seen when we set it and read it back: an answer from before
     /// it was set says nothing.
-    fn look_for_lifting(&mut self, look: Look<'_>) {
-        let Look { labels, dependencies, cycle, asked_at } = look;
+    fn look_for_lifting(&mut self, look: IssueFacts<'_>) {
+        let IssueFacts { labels, dependencies, cycle, asked_at } = look;
         let stopped = match self.task.state {
             State::Refused => match self.task.refusal.as_ref().map(|r| r.status) {
                 Some(RefusalStatus::TooLarge) => has(labels, UNDERSPECIFIED) || !has(labels, BACKLOG),

@@ -41,7 +41,8 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, asked_at } => {
             title.clone_into(&mut draft.task.title);
             draft.task.open_dependencies.clone_from(open_dependencies);
-            let look = issue::Look { labels, dependencies, cycle: cycle.as_deref(), asked_at: *asked_at };
+            let look =
+                issue::IssueFacts { labels, dependencies, cycle: cycle.as_deref(), asked_at: *asked_at };
             draft.issue_observed(*open, look);
         }
         Event::Claimed => draft.claimed()?,

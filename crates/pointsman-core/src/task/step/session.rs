@@ -2,7 +2,7 @@
 
 use super::{Draft, Refused};
 use crate::part::question::Cause;
-use crate::part::session::{Circumstances, Fact, Reaction};
+use crate::part::session::{Fact, OwnerFacts, Reaction};
 use crate::session::budget::Level;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit};
@@ -108,8 +108,8 @@ impl<'a> Draft<'a> {
         self.follow(reactions, "");
     }
 
-    fn around(&self) -> Circumstances<'a> {
-        Circumstances {
+    fn around(&self) -> OwnerFacts<'a> {
+        OwnerFacts {
             demand: self.task.state.demand(),
             has_phase: self.task.phase.is_some(),
             is_final: matches!(self.task.phase, Some(Phase::Done | Phase::Failed)),

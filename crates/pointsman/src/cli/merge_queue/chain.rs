@@ -15,7 +15,7 @@ use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::{style, time};
 use super::list::{colour, name};
-use super::{Queue, Which};
+use super::{Queue, QueueSelection};
 use crate::queue_view;
 
 /// Between two pictures.
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 impl Arguments {

@@ -39,11 +39,11 @@ use crate::queue_view;
                                                   a queue for any repository, without anything else")]
 pub(crate) enum Command {
     /// List the branches that wait to land, first in line first
-    List(Which),
+    List(QueueSelection),
     /// Draw the chain: what is tested on what, who waits, who was removed and why
     Status(chain::Arguments),
     /// List all branches that were ever in the merge queue, newest last
-    History(Which),
+    History(QueueSelection),
     /// Let a branch land: it is taken from the checkout you are in, else from the forge
     Add(Add),
     /// Take a branch out of the merge queue; it stays as it is
@@ -59,14 +59,14 @@ pub(crate) enum Command {
     /// Let nothing land until `resume`
     Pause(Pause),
     /// Let the merge queue go on, also after an alarm
-    Resume(Which),
+    Resume(QueueSelection),
     /// Run a queue for any git repository: no forge, no agents, no configuration
     Serve(serve::Arguments),
 }
 
 /// Whose queue.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct QueueSelection {
     /// The repository of a `merge-queue serve`, instead of the project here
     #[arg(long, value_name = "PATH_OR_URL")]
     repo: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) struct Add {
     #[arg(long, value_parser = style)]
     style: Option<MergeStyle>,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub(crate) struct Remove {
     /// The branch, or the entry's number
     what: String,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 /// The arguments of `merge-queue retest`.
@@ -101,7 +101,7 @@ pub(crate) struct Retest {
     #[arg(default_value = "main")]
     what: String,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 #[derive(Debug, Args)]
@@ -110,7 +110,7 @@ pub(crate) struct Pause {
     #[arg(long, default_value = "paused by a person")]
     reason: String,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 impl Command {
@@ -206,7 +206,7 @@ impl Add {
 }
 
 /// The checkout that a branch is taken from. With --repo the repository itself is meant, not what we stand in.
-fn checkout_for(which: &Which) -> Result<Option<PathBuf>, Failure> {
+fn checkout_for(which: &QueueSelection) -> Result<Option<PathBuf>, Failure> {
     Ok(match which.repo {
         Some(_) => None,
         None => Some(std::env::current_dir()?),
@@ -222,7 +222,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn of(context: &Context, which: &Which) -> Result<Self, Failure> {
+    fn of(context: &Context, which: &QueueSelection) -> Result<Self, Failure> {
         let context = match &which.repo {
             Some(repo) => serve::context_of(context, repo)?,
             None => context.clone(),

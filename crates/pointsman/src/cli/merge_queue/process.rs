@@ -8,7 +8,7 @@ use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
 use super::super::context::Context;
 use super::super::failure::{Code, Failure};
 use super::list::name;
-use super::{Queue, Which};
+use super::{Queue, QueueSelection};
 use crate::control::client;
 use crate::control::protocol::QueueCommand;
 use crate::daemon;
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 impl Arguments {

@@ -16,7 +16,7 @@ use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::time;
 use super::list::name;
-use super::{Queue, Which};
+use super::{Queue, QueueSelection};
 use crate::queue_view;
 
 /// How much of a log's end is shown, in lines and in bytes.
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// The entry's number, or a branch: the newest entry of it
     what: String,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 impl Arguments {

@@ -16,7 +16,7 @@ use pointsman_view::queue::{TrialVerdict, Tried};
 use super::super::context::Context;
 use super::super::daemon_client;
 use super::super::failure::{Code, Failure};
-use super::{Queue, Which, checkout_for, style};
+use super::{Queue, QueueSelection, checkout_for, style};
 use crate::control::protocol::{QueueCommand, Request};
 use crate::daemon;
 
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = style)]
     style: Option<MergeStyle>,
     #[command(flatten)]
-    which: Which,
+    which: QueueSelection,
 }
 
 impl Arguments {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use pointsman_adapters::phase_file;
 use pointsman_core::agent::Agent;
-use pointsman_core::claude::launch::{self, Conversation, Waking};
-use pointsman_core::claude::stream::Talks;
+use pointsman_core::claude::launch::{self, Conversation, RewakeSupport};
+use pointsman_core::claude::stream::ResultPromise;
 use pointsman_core::config::Runtime;
 use pointsman_core::task::Opening;
 use pointsman_core::workflow::Workflow;
@@ -64,7 +64,7 @@ impl EffectPerformer {
                     }
                     (_, _) => None,
                 },
-                talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
+                talks: if conversation.is_some() { ResultPromise::Always } else { ResultPromise::Perhaps },
                 conversation,
                 turn_limit: served.config.timing.turn_timeout.duration(),
                 // The keeper itself has to be gone within the whole.
@@ -83,7 +83,7 @@ impl EffectPerformer {
         let waking = match (runtime, argv.first()) {
             (Runtime::Tmux, Some(claude)) => self.waking(claude, &session_files.tree),
             // Its messages are its prompts.
-            (Runtime::Headless, _) | (_, None) => Waking::Unknown,
+            (Runtime::Headless, _) | (_, None) => RewakeSupport::Unknown,
         };
         let text = launch::settings(&program, runtime, waking);
         let text = serde_json::to_vec_pretty(&text).map_err(EffectError::never)?;

@@ -16,7 +16,7 @@ use pointsman_adapters::driver::{FoundSession, Sent};
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::Run;
 use pointsman_adapters::tmux::{PaneId, Target};
-use pointsman_core::claude::launch::Waking;
+use pointsman_core::claude::launch::RewakeSupport;
 use pointsman_core::claude::status::{self, ClaudeStatus};
 use pointsman_core::hook::Activity;
 use pointsman_core::hook::transcript::{self, MessagesShown};
@@ -80,10 +80,10 @@ pub(crate) fn hook_inbox(run: &Path) -> HookMessages {
 
 impl EffectPerformer {
     /// Whether a program wakes its model: asked of the program itself, before its session starts.
-    pub(super) fn waking(&self, program: &str, tree: &Path) -> Waking {
+    pub(super) fn waking(&self, program: &str, tree: &Path) -> RewakeSupport {
         let path = (self.environment)("PATH");
         let Some(found) = pointsman_adapters::process::find_program(program, path.as_deref(), tree) else {
-            return Waking::Unknown;
+            return RewakeSupport::Unknown;
         };
         let mut run = Run::new(found).untrusted().args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
         for name in ["PATH", "HOME"] {
@@ -93,12 +93,12 @@ impl EffectPerformer {
         }
         match run.finish() {
             Ok(told) if told.end.success() && status::wakes(&String::from_utf8_lossy(&told.stdout)) => {
-                Waking::Able
+                RewakeSupport::Able
             }
-            Ok(_) => Waking::Unknown,
+            Ok(_) => RewakeSupport::Unknown,
             Err(error) => {
                 tracing::warn!(program, %error, "its version is not known; it is not woken through hooks");
-                Waking::Unknown
+                RewakeSupport::Unknown
             }
         }
     }

@@ -33,7 +33,7 @@ const HINDERED: Duration = Duration::from_secs(600);
 
 /// What a role that asks a model remembers, and what it does of an answer. Under `asked` it has the run that was asked,
 /// and what.
-pub(super) trait Asker: Snapshot + Default + Send + 'static {
+pub(super) trait InspectingRole: Snapshot + Default + Send + 'static {
     /// The role: its thread, and the name under which it is remembered.
     const ROLE: Role;
     /// Places where tests kill the daemon: a plan is written, a deed is done.
@@ -99,7 +99,7 @@ pub(super) struct Closing {
 
 /// A look of a role's.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct RoleInspection {
     pub role: Role,
     /// What the log says if nobody is asked.
     pub looked: fn(Vec<String>) -> log::Entry,
@@ -112,9 +112,9 @@ pub struct Asking {
     pub free_memory_mb: Option<u64>,
 }
 
-impl Asking {
+impl RoleInspection {
     /// A look of a role, and what it asks.
-    pub(super) fn new<M: Asker>(memory: &M, question: Option<Question>) -> Self {
+    pub(super) fn new<M: InspectingRole>(memory: &M, question: Option<Question>) -> Self {
         Self {
             role: M::ROLE,
             looked: M::looked,
@@ -155,7 +155,7 @@ pub struct Settled {
 
 impl Watch {
     /// Sees to the answer that a role waits for, if there is one. Answers what the role remembers if it has to look.
-    pub(super) fn to_look<M: Asker>(
+    pub(super) fn to_look<M: InspectingRole>(
         &self,
         served: &Arc<Served>,
         now: Timestamp,
@@ -180,7 +180,7 @@ impl Watch {
 }
 
 /// What a role remembers, if its time has come and no answer is under way.
-pub(super) fn due<M: Asker>(
+pub(super) fn due<M: InspectingRole>(
     store: &Store,
     project: &ProjectName,
     now: Timestamp,
@@ -197,7 +197,7 @@ pub(super) fn due<M: Asker>(
 }
 
 /// Does what rules allow of a run's answer, and has it written down.
-fn apply<M: Asker>(
+fn apply<M: InspectingRole>(
     world: &EffectPerformer,
     inbox: &Inbox,
     served: &Served,
@@ -262,7 +262,7 @@ fn apply<M: Asker>(
 }
 
 /// Does what is left of the plan, and has each deed written down before the next.
-fn carry_out<M: Asker>(
+fn carry_out<M: InspectingRole>(
     memory: &mut M,
     world: &EffectPerformer,
     served: &Served,
@@ -283,10 +283,10 @@ fn carry_out<M: Asker>(
 pub fn ask(
     engine: &mut Engine,
     project: &ProjectName,
-    asking: &Asking,
+    asking: &RoleInspection,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Asking { role, memory, question, free_memory_mb, .. } = asking;
+    let RoleInspection { role, memory, question, free_memory_mb, .. } = asking;
     let Some(question) = question else {
         let memory = asking.remembers(memory.clone());
         return engine.write(&[super::remembered(project, memory, now)]).map(drop);
@@ -374,7 +374,7 @@ pub fn settle(
 fn hindered(
     engine: &mut Engine,
     project: &ProjectName,
-    asking: &Asking,
+    asking: &RoleInspection,
     found: &str,
     why: String,
     now: Timestamp,

@@ -19,7 +19,7 @@ use pointsman_core::words;
 use pointsman_store::Store;
 use serde_json::json;
 
-use super::asking::{Asker, Asking, Closing, Question};
+use super::asking::{Closing, InspectingRole, Question, RoleInspection};
 use super::watch::Watch;
 use super::{ForgeIssues, RoleReport, ground, send};
 use crate::daemon::crash::GARDENER_NAMES;
@@ -37,7 +37,7 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 }
 
 /// Looks through the issues. Nobody is asked here.
-pub fn look(seen: &ForgeIssues, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(seen: &ForgeIssues, memory: &Memory, config: &Config, now: Timestamp) -> RoleInspection {
     let mut memory = memory.clone();
     memory.see(&seen.issues, now);
     let found = findings(&seen.issues, &memory, config, now);
@@ -47,7 +47,7 @@ pub fn look(seen: &ForgeIssues, memory: &Memory, config: &Config, now: Timestamp
         asked: json!(questions),
         briefing: words::gardener::briefing(&questions, &seen.issues),
     });
-    Asking::new(&memory, question)
+    RoleInspection::new(&memory, question)
 }
 
 impl Watch {
@@ -61,13 +61,13 @@ impl Watch {
         }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
         let looked = look(&seen, &memory, config, now);
-        let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
-        send(&self.inbox, RoleReport::Asking { project: config.name.clone(), asking });
+        let asking = Box::new(RoleInspection { free_memory_mb: free_memory_mb(), ..looked });
+        send(&self.inbox, RoleReport::Inspected { project: config.name.clone(), asking });
         Ok(())
     }
 }
 
-impl Asker for Memory {
+impl InspectingRole for Memory {
     const ROLE: Role = ROLE;
     const PLACES: [&'static str; 2] = GARDENER_NAMES;
 

@@ -38,7 +38,7 @@ use pointsman_store::{Change, Memory, Store};
 use pointsman_view::health::Health;
 use pointsman_view::role::{LookOrdered, Resumed};
 
-pub use asking::{Asking, Question, Settled, ask, settle};
+pub use asking::{Question, RoleInspection, Settled, ask, settle};
 pub use collect::ForgeIssues;
 pub(crate) use collect::{ForgeKnowledge, collect, whole_machine};
 pub(crate) use logs::tails;
@@ -68,10 +68,10 @@ pub(crate) enum RoleReport {
         looked: Box<Inspection>,
     },
     /// A role that asks a model has looked.
-    Asking {
+    Inspected {
         project: ProjectName,
         /// What was found, and what is asked.
-        asking: Box<Asking>,
+        asking: Box<RoleInspection>,
     },
     /// The work on a run's answer goes on.
     Remembered { project: ProjectName, role: Role, run: RunId, memory: Memory },
@@ -133,7 +133,7 @@ pub(super) fn take(
         RoleReport::Reverted { project, upto, reverts } => {
             results::write_reverts(engine, project, upto, reverts, now)
         }
-        RoleReport::Asking { project, asking } => ask(engine, project, asking, now),
+        RoleReport::Inspected { project, asking } => ask(engine, project, asking, now),
         RoleReport::Judged { project, run } => supervisor::settle(engine, project, run, now),
         RoleReport::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
         RoleReport::Remembered { project, role, run, memory } => {

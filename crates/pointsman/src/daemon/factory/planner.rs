@@ -26,7 +26,7 @@ use pointsman_core::words;
 use pointsman_store::Store;
 use serde_json::json;
 
-use super::asking::{Asker, Asking, Closing, Question, due};
+use super::asking::{Closing, InspectingRole, Question, RoleInspection, due};
 use super::watch::Watch;
 use super::{ForgeIssues, RoleReport, send};
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
@@ -49,7 +49,7 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 }
 
 /// Looks at what a plan would be made from. Nobody is asked here.
-pub fn look(facts: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(facts: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> RoleInspection {
     let mut memory = memory.clone();
     memory.see(&facts.issues, now);
     let question = question(facts, &memory, now).map(|question| Question {
@@ -57,7 +57,7 @@ pub fn look(facts: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp
         asked: json!(question),
         briefing: words::planner::briefing(facts, &question, config.limits.planner_issues, now),
     });
-    Asking::new(&memory, question)
+    RoleInspection::new(&memory, question)
 }
 
 impl Watch {
@@ -75,7 +75,7 @@ impl Watch {
         self.beside(format!("{ROLE} {}", served.config.name), served, now, move |served| {
             if let Some(asking) = look_at(&world, served, &seen, now)? {
                 let project = served.config.name.clone();
-                send(&inbox, RoleReport::Asking { project, asking: Box::new(asking) });
+                send(&inbox, RoleReport::Inspected { project, asking: Box::new(asking) });
             }
             Ok(())
         });
@@ -88,7 +88,7 @@ fn look_at(
     served: &Served,
     seen: &ForgeIssues,
     now: Timestamp,
-) -> anyhow::Result<Option<Asking>> {
+) -> anyhow::Result<Option<RoleInspection>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
     let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
@@ -97,7 +97,7 @@ fn look_at(
     let facts =
         PlanInputs { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&facts, &memory, config, now);
-    Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
+    Ok(Some(RoleInspection { free_memory_mb: free_memory_mb(), ..asking }))
 }
 
 /// All but the issues, from the main branch as it is now; `planned` is where it stood when the last plan was made.
@@ -154,7 +154,7 @@ fn formulas(world: &EffectPerformer, config: &Config) -> anyhow::Result<Vec<(Str
     Ok(formulas::all(checkout).into_iter().filter_map(usable).collect())
 }
 
-impl Asker for Memory {
+impl InspectingRole for Memory {
     const ROLE: Role = ROLE;
     const PLACES: [&'static str; 2] = [PLANNER_NAMES[0], PLANNER_NAMES[1]];
 

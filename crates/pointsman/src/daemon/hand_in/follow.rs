@@ -28,13 +28,13 @@ use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::jobs::CHECK;
 use crate::daemon::served::Served;
-use crate::daemon::sources::forge::{Look, NET};
+use crate::daemon::sources::forge::{NET, ReadTimes};
 
 /// Looks after what is open, of all projects.
 pub(crate) struct HandIns {
     world: Arc<EffectPerformer>,
     /// What was seen and needs nothing. All of it can be lost.
-    looks: Mutex<BTreeMap<OfRole, Look<PullRequestSigns>>>,
+    looks: Mutex<BTreeMap<OfRole, ReadTimes<PullRequestSigns>>>,
     /// Since when the CI of which commit is waited for.
     waits: Mutex<BTreeMap<OfRole, (Sha, Timestamp)>>,
 }
@@ -345,7 +345,7 @@ impl HandIns {
     fn saw(&self, project: &ProjectName, role: Role, signs: PullRequestSigns, now: Timestamp) {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (project.clone(), role);
-        let look = Look::again(looks.get(&key), signs, now);
+        let look = ReadTimes::again(looks.get(&key), signs, now);
         looks.insert(key, look);
     }
 }

@@ -8,7 +8,7 @@ use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
 use pointsman_adapters::git::mirror::{Mirror, RefUpdate};
 use pointsman_adapters::git::push::Expect;
 use pointsman_adapters::git::selection::{self, Changed};
-use pointsman_core::hand_in::{HandInFiles, Refusal, Why, carries_on, choose, content, is_text};
+use pointsman_core::hand_in::{HandInFiles, Refusal, RefusalReason, carries_on, choose, content, is_text};
 use pointsman_core::ids::Sha;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId, Status};
@@ -142,7 +142,7 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandI
     for (changed, text) in chosen.iter().zip(selection::contents(mirror, &chosen)?) {
         match is_text(&text) {
             true => picked.push(*changed),
-            false => refused.push(Refusal { path: changed.change.path.clone(), why: Why::NotText }),
+            false => refused.push(Refusal { path: changed.change.path.clone(), why: RefusalReason::NotText }),
         }
     }
     if picked.is_empty() {

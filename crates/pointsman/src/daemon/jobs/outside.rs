@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use pointsman_adapters::ci::woodpecker::{self, Look};
+use pointsman_adapters::ci::woodpecker::{self, CommitVerdict};
 use pointsman_adapters::forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
@@ -143,7 +143,7 @@ fn ask(served: &Served, sha: &Sha, first: &mut bool) -> Result<Answer, Unread> {
         let verdict = of_checks(&served.forge.checks(sha)?, &served.config.ci.required);
         return Ok(verdict.map_or(Answer::Open, Answer::Decided));
     };
-    let Look { verdict, lacks_log } = ci.look(sha)?;
+    let CommitVerdict { verdict, lacks_log } = ci.look(sha)?;
     let is_first = std::mem::take(first);
     Ok(match verdict {
         None => Answer::Open,

@@ -27,19 +27,19 @@ pub(crate) const NET: u32 = 120;
 /// Answers that need not be asked for again. All of them can be lost.
 #[derive(Default)]
 pub(crate) struct ForgeCache {
-    looks: BTreeMap<TaskKey, Look<TaskSigns>>,
+    looks: BTreeMap<TaskKey, ReadTimes<TaskSigns>>,
     /// Issues that are closed. One that is opened again is in the list of the open ones.
     closed: BTreeSet<Number>,
 }
 
 /// The times at which something was read on the forge, and the signs that it changes with.
-pub(crate) struct Look<S> {
+pub(crate) struct ReadTimes<S> {
     signs: S,
     first: Timestamp,
     last: Timestamp,
 }
 
-impl<S: PartialEq> Look<S> {
+impl<S: PartialEq> ReadTimes<S> {
     /// It is being read now; `known` is when it was read before.
     pub(crate) fn again(known: Option<&Self>, signs: S, now: Timestamp) -> Self {
         let first = known.filter(|look| look.signs == signs).map_or(now, |look| look.first);
@@ -138,7 +138,7 @@ pub(crate) fn ask(
             }
             _ => {
                 inputs.extend(ask_about(served, task, signs.as_ref())?);
-                let look = signs.map(|signs| Look::again(known, signs, now));
+                let look = signs.map(|signs| ReadTimes::again(known, signs, now));
                 looks.extend(look.map(|look| (task.key.clone(), look)));
             }
         }
@@ -280,7 +280,7 @@ mod tests {
     use pointsman_core::task::State;
     use pointsman_core::time::Timestamp;
 
-    use super::{Look, TaskSigns};
+    use super::{ReadTimes, TaskSigns};
 
     fn signs(pull: &str, head: &str, state: State) -> TaskSigns {
         let (pull, head) = (Some(pull.to_owned()), Sha::new(&head.repeat(40)));
@@ -292,7 +292,7 @@ mod tests {
         let net = Duration::from_secs(60);
         let seen = || signs("12:00:00", "a", State::AwaitingReview);
         let enough = |first: i64, last: i64, now: i64, signs: &TaskSigns| {
-            let look = Look { signs: seen(), first: Timestamp(first), last: Timestamp(last) };
+            let look = ReadTimes { signs: seen(), first: Timestamp(first), last: Timestamp(last) };
             look.is_enough(signs, net, Timestamp(now))
         };
         // Something else may have happened within the same second.
