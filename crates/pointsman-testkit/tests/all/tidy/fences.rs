@@ -6,7 +6,7 @@ use pointsman_testkit::source::files;
 use super::{nothing_found, pattern};
 
 /// What is fenced, and the files with a gate.
-const FENCES: [(&str, &str, &[&str]); 7] = [
+const FENCES: [(&str, &str, &[&str]); 9] = [
     (
         "starting a program",
         r"\bCommand::new\(|\bProgram::new\(",
@@ -121,6 +121,43 @@ const FENCES: [(&str, &str, &[&str]); 7] = [
             "crates/pointsman-bench/src/agents.rs",
             "crates/pointsman-bench/src/history.rs",
             "crates/pointsman-store/src/store/plans.rs",
+        ],
+    ),
+    (
+        "forcing git, or letting one side of a conflict win",
+        r#""(--force|-f|-D|--hard|-ffdx|-fdx|--ours|--theirs|-X|-Xours|-Xtheirs|ours|theirs)""#,
+        &[
+            // Fills a tree that was made a moment ago and that no agent has seen.
+            "crates/pointsman-adapters/src/git/private_clone.rs",
+            // Checkouts for CI hold nobody's work.
+            "crates/pointsman-adapters/src/git/checkout.rs",
+            // `worktree add` for a branch whose former tree was set aside; nothing is removed.
+            "crates/pointsman-adapters/src/git/tree.rs",
+            // tmux, not git: the flags of a client.
+            "crates/pointsman-adapters/src/tmux/client.rs",
+            // Containers that carry our label.
+            "crates/pointsman-adapters/src/containers.rs",
+            // Repositories that a measurement made itself, and flags of tmux.
+            "crates/pointsman-bench/src/agents.rs",
+            "crates/pointsman-bench/src/forge/mod.rs",
+        ],
+    ),
+    (
+        "removing a directory with everything in it",
+        r"\bremove_dir_all\(",
+        &[
+            // Prompts and outputs of a session without a terminal, after its end; no working tree.
+            "crates/pointsman-adapters/src/headless/session_dir.rs",
+            // Checkouts for CI, indexes that can be built again, and git's own leftovers of a killed process.
+            "crates/pointsman-adapters/src/git/checkout.rs",
+            "crates/pointsman-adapters/src/git/locks.rs",
+            "crates/pointsman-adapters/src/git/warm_index.rs",
+            // Directories that a failed `init` made itself.
+            "crates/pointsman/src/init/mod.rs",
+            // The demo's own stage, and those of benchmarks.
+            "crates/pointsman/src/demo/stage.rs",
+            "crates/pointsman-bench/src/checkpoint.rs",
+            "crates/pointsman-bench/src/stage.rs",
         ],
     ),
     (

@@ -111,3 +111,38 @@ fn only_three_places_are_asynchronous() {
         .collect();
     nothing_found("the daemon's loop and everything around it is synchronous", &found);
 }
+
+/// Rooms of the daemon with the names that must not appear there, and the reason.
+const ROOMS: [(&str, &str, &str); 3] = [
+    (
+        "crates/pointsman/src/daemon/dispatcher/",
+        r"pointsman_adapters::(process|git|tmux|headless|forge|ci|http|notify|claude)\b|\.join\(\)",
+        "the loop waits only for its channel and the disk: whatever takes time is a worker's or a job's",
+    ),
+    (
+        "crates/pointsman/src/daemon/engine/",
+        r"pointsman_adapters::|\.recv\(|\.join\(\)|\bMutex\b|\bRwLock\b",
+        "the engine waits only for the disk, so that the simulation can drive it",
+    ),
+    (
+        "crates/pointsman/src/daemon/sources/",
+        r"\bworkflow::step\b|\btask::step\b|\brun::step\b|\bEffect::[A-Z]|\.commit\(",
+        "sources report facts: they neither decide nor write",
+    ),
+];
+
+#[test]
+fn rooms_of_the_daemon_keep_to_their_work() {
+    let mut found = Vec::new();
+    for (room, unwanted, why) in ROOMS {
+        let unwanted = pattern(unwanted);
+        let files = files();
+        let in_room: Vec<_> = files.iter().filter(|f| f.is_rust() && f.path.starts_with(room)).collect();
+        assert!(!in_room.is_empty(), "{room} has moved");
+        for file in in_room {
+            let code = file.shipped_code();
+            found.extend(unwanted.find_iter(&code).map(|m| format!("{}: {}: {why}", file.path, m.as_str())));
+        }
+    }
+    nothing_found("each room of the daemon keeps to its work", &found);
+}
