@@ -17,9 +17,10 @@ use pointsman_store::{Change, EntryScope, EntryStatus, Store, Write};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
-use super::adds;
 use super::health::full_disk;
+use super::hooks::{as_session, hook, payload};
 use super::vault::{action, guarded, runs, show};
+use super::{adds, clean, shop};
 
 /// Kinds that this load does not write, or not for certain, and why.
 const ELSEWHERE: &[(&str, &[&str])] = &[
@@ -84,22 +85,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "event:remembered",
         ],
     ),
+    ("reports of Claude Code's hooks: e2e_kill_at_the_commits_of_hook_reports", &BY_HOOKS),
     (
-        "reports of Claude Code's hooks: e2e::hooks",
-        &[
-            "event:context_measured",
-            "event:symptom_seen",
-            "event:context_compacted",
-            "event:turn_ended",
-            "event:turn_failed",
-            "event:response_given",
-            "event:dialog_seen",
-            "event:hooks_silent",
-            "event:budget_reached",
-            "row:context_measured",
-            "row:spent",
-            "row:message_held",
-        ],
+        "hooks that say nothing, answers that are kept and messages that wait: e2e::hooks, which restarts the daemon",
+        &["event:response_given", "event:hooks_silent", "row:message_held"],
     ),
     (
         "agents and machines that misbehave: e2e::idle, recovery, phase_file, hostile, resilience, and the simulation",
@@ -138,6 +127,19 @@ const BY_RULES: [&str; 5] = [
     "event:role_filed",
     "event:result_over",
     "event:role_counted",
+];
+
+/// Kinds that reports of a session's hooks write.
+const BY_HOOKS: [&str; 9] = [
+    "event:context_measured",
+    "event:symptom_seen",
+    "event:context_compacted",
+    "event:turn_ended",
+    "event:turn_failed",
+    "event:dialog_seen",
+    "event:budget_reached",
+    "row:context_measured",
+    "row:spent",
 ];
 
 const FORMULA: &str = r#"name = "tidy"
@@ -297,6 +299,77 @@ fn e2e_kill_at_the_commits_of_what_roles_find() {
     for kind in ["predictor_filed", "role_filed", "result_over", "role_counted"] {
         assert_eq!(logged(kind), 1, "{kind}");
     }
+}
+
+/// A report that was cut off by the daemon's death is taken in by the next daemon, once.
+#[test]
+fn e2e_kill_at_the_commits_of_hook_reports() {
+    let daemon = shop()
+        .set("timing.idle_look", "\"10m\"")
+        .set("dev.concurrency", "2")
+        .set("budget.usd_per_issue", "5")
+        .build();
+    let waits = |fruit: &str| daemon.file_issue(fruit, &format!("expect Answer\n{}", clean(fruit)));
+    let (reports, asks) = (waits("apples"), waits("pears"));
+    // Until both work, nobody dies of their beginning.
+    daemon.start();
+    for issue in [reports, asks] {
+        daemon.wait_session(issue, 1);
+        daemon.wait_state(issue, "working");
+    }
+    daemon.kill_daemon();
+    let file = daemon.path("home/deaths");
+    let told = format!("1:{}", file.display());
+    let told = [("POINTSMAN_CRASH_COMMITS", told.as_str())];
+    daemon.start_with(&told);
+    let events = |issue: u64, kind: &str| {
+        let shown = daemon.run(&["events", "--issue", &issue.to_string(), "--kind", kind, "--json"]).stdout;
+        shown.lines().count()
+    };
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        daemon.wait_for(what, || {
+            if daemon.has_ended() {
+                daemon.kill_daemon();
+                daemon.start_with(&told);
+            }
+            holds().then_some(())
+        });
+    };
+    let spend = |usd: f64| {
+        let mut line = payload("statusLine");
+        line["cost"]["total_cost_usd"] = usd.into();
+        line["context_window"]["used_percentage"] = 75.into();
+        as_session(&daemon, reports, &["statusline"], &line);
+    };
+    hook(&daemon, reports, "SessionStart", &payload("SessionStart.startup"));
+    // Claude Code calls the status line again and again; one that is lost comes back with the next.
+    until("what was spent", &|| {
+        spend(2.0);
+        let shown = daemon.run(&["agents", "--json"]).stdout;
+        shown.contains("\"cost_usd\": 2.0") && shown.contains("\"context_percent\": 75.0")
+    });
+    for (event, recorded, kind) in [
+        ("PreCompact", "PreCompact.auto", "symptom_seen"),
+        ("PostCompact", "PostCompact.auto", "context_compacted"),
+        ("Stop", "Stop", "turn_ended"),
+        ("StopFailure", "StopFailure.rate_limit", "turn_failed"),
+    ] {
+        hook(&daemon, reports, event, &payload(recorded));
+        until(kind, &|| events(reports, kind) > 0);
+    }
+    hook(&daemon, asks, "PermissionRequest", &payload("PermissionRequest.Bash"));
+    until("a dialog", &|| events(asks, "dialog_seen") > 0);
+    until("the budget", &|| {
+        spend(6.0);
+        events(reports, "budget_reached") > 0
+    });
+    until("the deaths that are left", &|| Deaths::read(&file).left(&BY_HOOKS).is_empty());
+    daemon.kill_daemon();
+    daemon.start();
+    for kind in ["symptom_seen", "context_compacted", "turn_ended", "turn_failed", "budget_reached"] {
+        assert_eq!(events(reports, kind), 1, "{kind}");
+    }
+    assert_eq!(events(asks, "dialog_seen"), 1);
 }
 
 /// How often a kind's commits were passed, and killed before and after.
