@@ -54,6 +54,9 @@ pub enum Error {
     /// An open pull request for the same two branches exists: this one.
     #[error("pull request #{0} already exists for this branch")]
     Exists(Number),
+    /// The commit before, whose end was in doubt, is on disk. What was computed without it must be computed again.
+    #[error("the commit before this one had happened after all")]
+    Overtaken,
 }
 
 /// Whether trying again makes sense.
@@ -71,7 +74,7 @@ impl Error {
     /// The advice whether to try again.
     pub fn retry(&self) -> Retry {
         match self {
-            Self::Missing { .. } | Self::Full { .. } | Self::Busy { .. } => Retry::Later,
+            Self::Missing { .. } | Self::Full { .. } | Self::Busy { .. } | Self::Overtaken => Retry::Later,
             Self::Sql { source, .. } => match source.sqlite_error_code() {
                 Some(ErrorCode::SystemIoFailure) => Retry::LookFirst,
                 Some(ErrorCode::OutOfMemory | ErrorCode::OperationInterrupted) => Retry::Later,

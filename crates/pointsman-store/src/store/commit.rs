@@ -451,16 +451,18 @@ impl Store {
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
     /// them is written; after success all are, whatever happens to us.
     ///
-    /// If the disk fails at the very end, nobody knows at first. The same changes can be given again: if they are on disk
-    /// they are not written a second time.
+    /// If the disk fails at the very end, the store looks whether the commit happened. If it cannot look either, the
+    /// commit is in doubt: the next one looks again. The same changes are then not written a second time, and other
+    /// changes are refused with [`Error::Overtaken`], because whoever made them did not know of the commit in doubt.
     pub fn commit(&mut self, changes: &[Change]) -> Result<Vec<Committed>> {
         if let Some(doubtful) = self.doubtful.take() {
             match self.has_happened(&doubtful.key) {
                 Ok(true) => {
                     self.numbers = doubtful.numbers;
-                    if doubtful.changes == changes {
-                        return Ok(doubtful.committed);
-                    }
+                    return match doubtful.changes == changes {
+                        true => Ok(doubtful.committed),
+                        false => Err(Error::Overtaken),
+                    };
                 }
                 Ok(false) => {}
                 Err(error) => {
@@ -482,13 +484,19 @@ impl Store {
                 self.numbers = numbers;
                 Ok(committed)
             }
-            Err(error) => {
-                if error.retry() == Retry::LookFirst {
+            Err(error) if error.retry() == Retry::LookFirst => match self.has_happened(&key) {
+                Ok(true) => {
+                    self.numbers = numbers;
+                    Ok(committed)
+                }
+                Ok(false) => Err(error),
+                Err(_) => {
                     self.doubtful =
                         Some(UnconfirmedCommit { key, changes: changes.to_vec(), committed, numbers });
+                    Err(error)
                 }
-                Err(error)
-            }
+            },
+            Err(error) => Err(error),
         }
     }
 
@@ -689,5 +697,47 @@ fn subject(change: &Change) -> Result<(Option<&ProjectName>, Option<u64>)> {
         Ok((Some(&task.key.project), Some(task.key.issue)))
     } else {
         Err(Error::Invalid { what: words::store::ANOTHER_TASK })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::time::Timestamp;
+
+    use super::{Change, Store, UnconfirmedCommit};
+    use crate::{Error, Retry};
+
+    /// A store whose last commit is on disk, although nobody was told.
+    fn in_doubt() -> (tempfile::TempDir, Store, Vec<Change>) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("pointsman.db")).unwrap();
+        let (key, before) = (store.next_key(), store.numbers.clone());
+        let changes = vec![Change::new(Timestamp(1), "remembered")];
+        let committed = store.commit(&changes).unwrap();
+        let numbers = std::mem::replace(&mut store.numbers, before);
+        store.doubtful = Some(UnconfirmedCommit { key, changes: changes.clone(), committed, numbers });
+        (dir, store, changes)
+    }
+
+    fn events(store: &Store) -> i64 {
+        store.connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_commit_in_doubt_is_not_written_again() {
+        let (_dir, mut store, changes) = in_doubt();
+        assert_eq!(store.commit(&changes).unwrap().len(), 1);
+        assert_eq!(events(&store), 1);
+    }
+
+    #[test]
+    fn changes_made_without_knowing_of_a_commit_in_doubt_are_refused_once() {
+        let (_dir, mut store, _) = in_doubt();
+        let others = [Change::new(Timestamp(2), "remembered")];
+        let refused = store.commit(&others).unwrap_err();
+        assert!(matches!(refused, Error::Overtaken) && refused.retry() == Retry::Later, "{refused:?}");
+        assert_eq!(events(&store), 1);
+        store.commit(&others).unwrap();
+        assert_eq!(events(&store), 2);
     }
 }

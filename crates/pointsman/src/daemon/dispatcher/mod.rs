@@ -470,7 +470,12 @@ impl Dispatcher {
         mut write: impl FnMut(&mut Self) -> Result<(), pointsman_store::Error>,
     ) {
         loop {
-            match write(self) {
+            let written = match write(self) {
+                // The memory is behind the disk: it is read again, and the write is computed from that.
+                Err(pointsman_store::Error::Overtaken) => self.engine.reload().and_then(|()| write(self)),
+                other => other,
+            };
+            match written {
                 Ok(()) => return,
                 Err(error) if error.retry() == pointsman_store::Retry::Never => {
                     tracing::error!(

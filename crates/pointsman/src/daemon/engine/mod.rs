@@ -65,8 +65,28 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Loads what is not over. A closed task whose session never came to its end is not.
+    /// Loads what is not over.
     pub fn open(store: Store) -> Result<Self, pointsman_store::Error> {
+        let mut engine = Self {
+            store,
+            tasks: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+            changed: true,
+            runs_changed: true,
+            budgets_at: AT_ONCE,
+            issues_at: AT_ONCE,
+        };
+        engine.reload()?;
+        Ok(engine)
+    }
+
+    /// Reads the workflows anew, after a commit turned out to have happened without the engine knowing. A closed task
+    /// whose session never came to its end is not over.
+    pub fn reload(&mut self) -> Result<(), pointsman_store::Error> {
+        let store = &self.store;
         let mut tasks: BTreeMap<TaskKey, Arc<Task>> =
             store.open_tasks()?.into_iter().map(|t| (t.key.clone(), Arc::new(t))).collect();
         for session in store.sessions(None, SessionScope::Live)? {
@@ -88,19 +108,10 @@ impl Engine {
                 runs.insert(run.key(), Arc::new(run));
             }
         }
-        let stuck = store.unreadable()?.iter().filter_map(Unreadable::workflow).collect();
-        Ok(Self {
-            store,
-            tasks,
-            runs,
-            rules: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
-            stuck,
-            changed: true,
-            runs_changed: true,
-            budgets_at: AT_ONCE,
-            issues_at: AT_ONCE,
-        })
+        self.stuck = store.unreadable()?.iter().filter_map(Unreadable::workflow).collect();
+        (self.tasks, self.runs) = (tasks, runs);
+        (self.changed, self.runs_changed) = (true, true);
+        Ok(())
     }
 
     /// Numbers the questions that an earlier program asked without a number, so that they are listed.
