@@ -28,6 +28,7 @@ pub mod job;
 pub mod lineage;
 mod memory;
 mod output;
+mod processor_time;
 mod program;
 mod supervise;
 
@@ -37,6 +38,7 @@ pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
 pub(crate) use memory::megabytes;
 pub use output::Sink;
+pub use processor_time::ProcessorTimes;
 pub use program::{Program, find_program, look_for_program};
 pub use supervise::Cancel;
 

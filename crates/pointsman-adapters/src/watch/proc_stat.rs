@@ -14,6 +14,8 @@ pub(crate) struct ProcStat {
     pub(crate) terminal: i32,
     /// The group in that terminal's foreground; -1 for none.
     pub(crate) foreground: i32,
+    /// Processor time of the process and of its children that ended, in clock ticks.
+    pub(crate) used_ticks: u64,
     /// When the process started, in clock ticks since boot.
     pub(crate) start_time: u64,
 }
@@ -46,6 +48,7 @@ fn parse(text: &str) -> Option<ProcStat> {
         group: field(5)?.parse().ok()?,
         terminal: field(7)?.parse().ok()?,
         foreground: field(8)?.parse().ok()?,
+        used_ticks: (14..=17).map(|number| field(number)?.parse::<u64>().ok()).sum::<Option<u64>>()?,
         start_time: field(22)?.parse().ok()?,
     })
 }
@@ -56,9 +59,16 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_does_not_shift_the_fields() {
-        let text = "9 (a) S (b) S 1 9 8 34817 7 4194304 1 0 0 0 0 0 0 0 20 0 1 0 92297 1 1\n";
-        let expected =
-            ProcStat { state: 'S', parent: 1, group: 9, terminal: 34817, foreground: 7, start_time: 92297 };
+        let text = "9 (a) S (b) S 1 9 8 34817 7 4194304 1 0 0 0 1 20 300 4000 20 0 1 0 92297 1 1\n";
+        let expected = ProcStat {
+            state: 'S',
+            parent: 1,
+            group: 9,
+            terminal: 34817,
+            foreground: 7,
+            used_ticks: 4321,
+            start_time: 92297,
+        };
         assert_eq!(parse(text), Some(expected));
         assert_eq!(parse("9 (a) S 1"), None);
     }

@@ -32,7 +32,7 @@ pub struct Evidence {
     pub terminal: Option<Probe>,
     /// How often in a row the process was found gone.
     pub times_gone: u32,
-    /// How often in a row it was found stale.
+    /// How often in a row it gave no sign, or was found stale.
     pub times_stale: u32,
 }
 
@@ -57,6 +57,8 @@ pub struct Rules {
     /// Not seen for this long is stale.
     pub stale_after: Duration,
     pub stale_looks: u32,
+    /// The time between two looks.
+    pub look_pace: Duration,
 }
 
 impl Rules {
@@ -66,10 +68,13 @@ impl Rules {
             start_grace: timing.start_grace.duration(),
             stale_after: timing.stale_after.duration(),
             stale_looks: STALE_LOOKS,
+            look_pace: timing.heartbeat.duration() / HEARTBEAT_LOOKS,
         }
     }
 }
 
+/// Looks in the time of a heartbeat: one may be late.
+pub const HEARTBEAT_LOOKS: u32 = 2;
 /// How often a session must be found stale.
 pub const STALE_LOOKS: u32 = 3;
 /// How often a process must be found gone.
@@ -79,8 +84,11 @@ pub const DEATHS_NEEDED: u32 = 2;
 pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
     match evidence.process {
         Probe::There => {
-            let quiet = now.since(evidence.last_seen) > rules.stale_after;
-            if quiet && evidence.times_stale >= rules.stale_looks { Liveness::Stale } else { Liveness::Alive }
+            let unseen = now.since(evidence.last_seen) > rules.stale_after;
+            // It is there at every look, and has done nothing between them.
+            let silent = rules.look_pace.saturating_mul(evidence.times_stale) >= rules.stale_after;
+            let quiet = (unseen || silent) && evidence.times_stale >= rules.stale_looks;
+            if quiet { Liveness::Stale } else { Liveness::Alive }
         }
         Probe::Gone if evidence.times_gone >= DEATHS_NEEDED => Liveness::Dead,
         Probe::Gone => Liveness::Unknown,
@@ -182,8 +190,12 @@ mod tests {
     use crate::time::Timestamp;
     use std::time::Duration;
 
-    const RULES: Rules =
-        Rules { start_grace: Duration::from_secs(10), stale_after: Duration::from_secs(300), stale_looks: 3 };
+    const RULES: Rules = Rules {
+        start_grace: Duration::from_secs(10),
+        stale_after: Duration::from_secs(300),
+        stale_looks: 3,
+        look_pace: Duration::from_secs(30),
+    };
     const NOW: Timestamp = Timestamp(10_000_000);
 
     fn seen(process: Probe) -> Evidence {
@@ -222,6 +234,13 @@ mod tests {
         let quiet = Evidence { last_seen: Timestamp(NOW.0 - 301_000), ..seen(Probe::There) };
         assert_eq!(judge(&quiet, &RULES, NOW), Liveness::Alive);
         assert_eq!(judge(&Evidence { times_stale: 3, ..quiet }, &RULES, NOW), Liveness::Stale);
+    }
+
+    #[test]
+    fn a_process_that_does_nothing_for_five_minutes_is_stale_however_often_it_is_seen() {
+        for (looks, verdict) in [(0, Liveness::Alive), (9, Liveness::Alive), (10, Liveness::Stale)] {
+            assert_eq!(judge(&Evidence { times_stale: looks, ..seen(Probe::There) }, &RULES, NOW), verdict);
+        }
     }
 
     #[test]

@@ -128,6 +128,8 @@ pub enum Write {
     Session(Box<SessionRow>),
     /// These sessions are alive.
     SessionsSeen(Vec<String>),
+    /// Sessions whose processes are there and gave no sign since the last look.
+    SessionsSilent(Vec<String>),
     /// A session was looked for in vain; that says nothing by itself.
     SessionMissed(String),
     ContextMeasured {
@@ -206,6 +208,7 @@ impl Write {
         Self::Verdict { .. } => "verdict",
         Self::Session(_) => "session",
         Self::SessionsSeen(_) => "sessions_seen",
+        Self::SessionsSilent(_) => "sessions_silent",
         Self::SessionMissed(_) => "session_missed",
         Self::ContextMeasured { .. } => "context_measured",
         Self::Spent(_) => "spent",
@@ -241,6 +244,7 @@ impl Write {
             | Self::Verdict { .. }
             | Self::Session(_)
             | Self::SessionsSeen(_)
+            | Self::SessionsSilent(_)
             | Self::SessionMissed(_)
             | Self::ContextMeasured { .. }
             | Self::Spent(_)
@@ -276,6 +280,7 @@ impl Write {
             }
             Self::Session(session) => sessions::upsert(draft, session),
             Self::SessionsSeen(sessions) => sessions::seen(draft, sessions, at),
+            Self::SessionsSilent(sessions) => sessions::silent(draft, sessions, at),
             Self::SessionMissed(session) => sessions::missed(draft, session),
             Self::ContextMeasured { session, gauge } => {
                 sessions::measured(draft, session, Some(*gauge), None)

@@ -176,6 +176,16 @@ pub(super) fn seen(draft: &mut Draft<'_>, ids: &[String], at: Timestamp) -> Resu
     Ok(())
 }
 
+/// These sessions were there at that time and gave no sign. Those that have ended or were seen later are left alone.
+pub(super) fn silent(draft: &mut Draft<'_>, ids: &[String], at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET last_seen = $1, times_stale = times_stale + 1
+        WHERE session = $2 AND ended_at IS NULL AND last_seen <= $1";
+    for id in ids {
+        draft.push(Statement::new(words::store::TOUCH_SESSION, SQL, values![at, id]));
+    }
+    Ok(())
+}
+
 /// The session was found stale once more, unless it has ended.
 pub(super) fn missed(draft: &mut Draft<'_>, session: &str) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET times_stale = times_stale + 1

@@ -117,6 +117,8 @@ pub(crate) enum Inbound {
     /// These sessions were seen alive.
     Seen {
         sessions: Vec<String>,
+        /// Those that are there and gave no sign since the last look.
+        silent: Vec<String>,
     },
     /// These sessions were looked for in vain; that says nothing by itself.
     Missed {

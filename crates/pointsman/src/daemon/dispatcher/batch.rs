@@ -69,6 +69,7 @@ pub(super) struct Batch {
     pub(super) redelivered: Vec<(MessageRow, Option<ResendOutcome>)>,
     pub(super) observed: BTreeMap<WorkflowId, Observed>,
     pub(super) seen: Vec<String>,
+    pub(super) silent: Vec<String>,
     pub(super) missed: Vec<String>,
     pub(super) checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     pub(super) vault: Vec<VaultInput>,
@@ -107,7 +108,10 @@ impl Batch {
                 observed.observations.extend(observations);
                 observed.read_to = read_to.or(observed.read_to.take());
             }
-            Inbound::Seen { sessions } => self.seen.extend(sessions),
+            Inbound::Seen { sessions, silent } => {
+                self.seen.extend(sessions);
+                self.silent.extend(silent);
+            }
             Inbound::Missed { sessions } => self.missed.extend(sessions),
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
             Inbound::Vault { project, id, event, written } => {

@@ -170,6 +170,9 @@ impl Dispatcher {
         if !batch.seen.is_empty() {
             quiet.push(Write::SessionsSeen(batch.seen));
         }
+        if !batch.silent.is_empty() {
+            quiet.push(Write::SessionsSilent(batch.silent));
+        }
         quiet.extend(batch.missed.into_iter().map(Write::SessionMissed));
         if !quiet.is_empty() {
             let change = [Change::quiet(now, quiet)];

@@ -112,7 +112,13 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ),
     (
         "written when a look happens to fall into the right moment; the next look writes it again",
-        &["event:work_observed", "row:sessions_seen", "row:session_missed", "row:checkpoint_forgotten"],
+        &[
+            "event:work_observed",
+            "row:sessions_seen",
+            "row:sessions_silent",
+            "row:session_missed",
+            "row:checkpoint_forgotten",
+        ],
     ),
     (
         "branches that do not land: e2e::conflict and e2e::queue, which has its own kills",

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::{clean, identity_file, read, shop, signals, wait_file};
 
 /// Looks for its own files before it does anything else.
@@ -155,4 +157,34 @@ fn e2e_r1_6_an_agent_whose_process_is_stopped_is_yellow_until_it_goes_on() {
         rustix::process::kill_process(pid, signal).unwrap();
         daemon.wait_for(colour, || (agent()["liveness"] == colour).then_some(()));
     }
+}
+
+/// Asks, hears nothing, does nothing; with the answer it is busy for good.
+const SILENT: &str = r#"
+read -r greeting
+echo PHASE:escalate > "$PHASE_FILE"
+read -r answer
+while :; do read -r -t 0.01 line; done
+"#;
+
+#[test]
+fn e2e_r1_6_an_agent_that_gives_no_sign_is_yellow_until_it_does_something() {
+    let daemon = shop().staged().agent(SILENT).start();
+    let issue = daemon.file_issue_with("Apples", "please");
+    daemon.wait_state(issue, "escalated");
+    let agent = || daemon.json(&["agents"])[0].clone();
+    assert_eq!(agent()["liveness"], "green");
+    // Half a minute between two looks, five minutes until it is stale.
+    let mut minutes = 0;
+    let mut until = |colour: &str| {
+        daemon.wait_for(colour, || {
+            minutes += 1;
+            daemon.stage(&json!({ "ahead_ms": minutes * 60_000 }));
+            (agent()["liveness"] == colour).then_some(())
+        });
+    };
+    until("yellow");
+    assert_eq!(daemon.task(issue)["state"], "escalated", "it is not dead");
+    daemon.run(&["task", "answer", &issue.to_string(), "Go on."]);
+    until("green");
 }
