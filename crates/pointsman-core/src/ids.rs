@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
 use crate::run::RunId;
+use crate::vault::ActionId;
 use crate::words;
 
 /// An issue or pull request number of a forge.
@@ -149,6 +150,19 @@ impl RunKey {
 impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.identity())
+    }
+}
+
+/// The key of a vault action: a project and the action's name in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ActionKey {
+    pub project: ProjectName,
+    pub id: ActionId,
+}
+
+impl fmt::Display for ActionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/vault/{}", self.project, self.id)
     }
 }
 

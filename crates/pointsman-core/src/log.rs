@@ -161,6 +161,8 @@ pub enum Entry {
     VaultFired(Action),
     VaultLost(Action),
     VaultTold(Action),
+    /// Something was due: a reminder, or an order that an earlier program did not remember.
+    VaultTimePassed(Action),
 
     SupervisorLooked {
         findings: Vec<Finding>,
@@ -422,6 +424,7 @@ impl Entry {
             Self::VaultFired(_) => "vault_fired",
             Self::VaultLost(_) => "vault_lost",
             Self::VaultTold(_) => "vault_told",
+            Self::VaultTimePassed(_) => "vault_time_passed",
             Self::SupervisorLooked { .. } => "supervisor_looked",
             Self::SupervisorJudged { .. } => "supervisor_judged",
             Self::SupervisorHeard { .. } => SUPERVISOR_HEARD,

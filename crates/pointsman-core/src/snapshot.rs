@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::ids::{ProjectName, TaskKey};
+use crate::ids::{ActionKey, ProjectName, TaskKey};
 use crate::role::Role;
 use crate::words;
 use crate::workflow::WorkflowId;
@@ -212,7 +212,11 @@ impl Unreadable {
                 Some(WorkflowId::Task(TaskKey { project: self.project.clone(), issue }))
             }
             Kind::Effect => WorkflowId::parse_lane(&self.project, &self.name),
-            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState | Kind::Question => None,
+            Kind::VaultAction => {
+                let id = self.name.clone().try_into().ok()?;
+                Some(WorkflowId::Vault(ActionKey { project: self.project.clone(), id }))
+            }
+            Kind::Run | Kind::Memory | Kind::WorkState | Kind::Question => None,
         }
     }
 }

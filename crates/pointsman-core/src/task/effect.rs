@@ -85,9 +85,29 @@ pub enum Effect {
     ReadResult {
         generation: u32,
     },
+    /// Have the vault's agent look at the action of this hash.
+    LookAtAction {
+        hash: String,
+    },
+    /// End the look at the action of this hash: nobody waits for it any more.
+    CallOffLook {
+        hash: String,
+    },
+    /// Run the handler of an approved action. One that may have begun is never begun again.
+    FireAction {
+        /// Which of its runs, counted from 1.
+        firing: u32,
+    },
+    /// Tell people how the action stands.
+    NotifyAction,
 }
 
 impl Effect {
+    /// Whether it may take minutes, because a program of the operator's does it. It must not keep others waiting.
+    pub fn takes_long(&self) -> bool {
+        matches!(self, Self::FireAction { .. })
+    }
+
     /// A short name for logs and keys.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -111,6 +131,10 @@ impl Effect {
             Self::VerifyMerge => "verify_merge",
             Self::NotifyQuestion => "notify_question",
             Self::ReadResult { .. } => "read_result",
+            Self::LookAtAction { .. } => "look_at_action",
+            Self::CallOffLook { .. } => "call_off_look",
+            Self::FireAction { .. } => "fire_action",
+            Self::NotifyAction => "notify_action",
         }
     }
 }

@@ -1,8 +1,11 @@
-//! The life of one action in the vault.
+//! The life of one action in the vault: a workflow that owns a question.
 //!
 //! pending → approved → firing → fired, failed or uncertain; rejected from everywhere before firing. Whoever runs the
 //! handler writes `firing` down first: an action found in that state by somebody who is not running it may have been
 //! fired or not. It becomes uncertain, and only a person who knows that can let it go again.
+//!
+//! After every event [`duty`] says what the action needs next. It is ordered once: the action remembers the order until its
+//! result comes, so an action of an earlier program, which remembers none, has it ordered at its next look at the clock.
 
 use std::time::Duration;
 
@@ -11,11 +14,14 @@ use serde::{Deserialize, Serialize};
 use super::action::{Action, ActionId};
 use super::estimate::{Estimate, Route, route};
 use super::look;
-use crate::ids::ProjectName;
+use crate::ids::{ActionKey, ProjectName};
+use crate::log;
 use crate::part::question::{self, Cause, Due, Kind, Owner, Question, Settled, Settlement, Source};
+use crate::task::Effect;
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
+use crate::workflow::Refused;
 
 /// Longest reason that is kept.
 const REASON_CHARS: usize = 500;
@@ -87,6 +93,17 @@ pub struct Entry {
     /// The question to a person, while one is asked.
     #[serde(default)]
     pub asked: Option<Question>,
+    /// The order whose result is to come.
+    #[serde(default)]
+    pub under_way: Option<Order>,
+}
+
+/// An order of an action that has a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    Look,
+    Fire,
 }
 
 /// A project's rules for its vault.
@@ -117,6 +134,10 @@ impl Policy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    Submitted {
+        /// What the operator says about its type; without it the type is unknown.
+        rule: Option<Estimate>,
+    },
     /// A person says yes to exactly this action.
     Approved {
         by: String,
@@ -153,7 +174,7 @@ pub enum Event {
     },
     /// Whoever ran its handler is gone.
     FiringLost,
-    /// People were told of the present status.
+    /// People were told how it stands.
     Told,
 }
 
@@ -172,12 +193,47 @@ pub enum Outcome {
     },
 }
 
-/// An event that an action does not accept, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
+/// The next snapshot of an action, and what is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    pub entry: Entry,
+    pub effects: Vec<Effect>,
+}
 
 impl Entry {
+    /// An action as it is before its submission is taken.
+    pub fn new(project: ProjectName, action: Action, now: Timestamp) -> Self {
+        Self {
+            hash: action.hash(&project),
+            estimate: Estimate::of(&action),
+            route: Route::Ask,
+            awaits_look: false,
+            status: Status::Pending,
+            submitted_at: now,
+            expires_at: None,
+            decided_by: None,
+            decided_at: None,
+            reason: None,
+            firings: 0,
+            told: 0,
+            told_at: None,
+            asked: None,
+            under_way: None,
+            project,
+            action,
+        }
+    }
+
+    /// Its name among all actions.
+    pub fn key(&self) -> ActionKey {
+        ActionKey { project: self.project.clone(), id: self.action.id.clone() }
+    }
+
+    /// Whether it is not submitted yet. Whatever waits after that has an end.
+    fn is_new(&self) -> bool {
+        self.status == Status::Pending && self.expires_at.is_none()
+    }
+
     /// The action's name, which is unique in a project.
     pub fn id(&self) -> &ActionId {
         &self.action.id
@@ -218,6 +274,7 @@ impl Entry {
         self.awaits_look = false;
         self.reason = reason;
         (self.told, self.told_at, self.expires_at) = (0, None, None);
+        self.under_way = None;
         self
     }
 
@@ -291,7 +348,7 @@ impl Entry {
         self
     }
 
-    /// People were told of the present status.
+    /// People are told of the present status. The outbox keeps the order, so they count as told.
     fn told(mut self, policy: &Policy, now: Timestamp) -> Self {
         if let Some(asked) = &mut self.asked {
             match (self.told, asked.step(&question::Event::TimePassed, &policy.question(), now)) {
@@ -307,34 +364,10 @@ impl Entry {
 }
 
 /// A new action. `rule` is what the operator says about its type; without one the type is unknown.
-pub fn submit(
-    project: &ProjectName,
-    action: Action,
-    rule: Option<Estimate>,
-    policy: &Policy,
-    now: Timestamp,
-) -> Entry {
-    let own = Estimate::of(&action);
-    let estimate = rule.map_or(own, |rule| own.raised_by(rule));
-    let entry = Entry {
-        project: project.clone(),
-        hash: action.hash(project),
-        estimate,
-        route: way(estimate, policy),
-        awaits_look: false,
-        status: Status::Pending,
-        submitted_at: now,
-        expires_at: None,
-        decided_by: None,
-        decided_at: None,
-        reason: None,
-        firings: 0,
-        told: 0,
-        told_at: None,
-        asked: None,
-        action,
-    };
-    let entry = match (rule, entry.route) {
+fn submitted(entry: Entry, rule: Option<Estimate>, policy: &Policy, now: Timestamp) -> Entry {
+    let estimate = rule.map_or(entry.estimate, |rule| entry.estimate.raised_by(rule));
+    let entry = Entry { estimate, route: way(estimate, policy), ..entry };
+    match (rule, entry.route) {
         (None, _) => {
             let why = words::vault::no_handler(&entry.action.kind);
             entry.rejected(Some("rule"), &why, now)
@@ -344,8 +377,7 @@ pub fn submit(
             Entry { awaits_look: true, ..entry.asks(policy, None) }
         }
         (Some(_), Route::Fire | Route::FireAndTell) => entry.goes(policy, None, now),
-    };
-    entry.asking(policy, now)
+    }
 }
 
 pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
@@ -353,12 +385,42 @@ pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
 }
 
 /// Applies an event to an action.
-pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
-    happened(entry.clone(), event, policy, now).map(|entry| entry.asking(policy, now))
+pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
+    let next = happened(entry.clone(), event, policy, now)?.asking(policy, now);
+    Ok(ordering(entry, event, next, policy, now))
+}
+
+/// Orders what an action needs after an event.
+fn ordering(before: &Entry, event: &Event, entry: Entry, policy: &Policy, now: Timestamp) -> Transition {
+    let hash = || entry.hash.clone();
+    let mut effects = Vec::new();
+    let looked = matches!(event, Event::LookEnded { .. });
+    if before.under_way == Some(Order::Look) && !entry.awaits_look && !looked {
+        effects.push(Effect::CallOffLook { hash: hash() });
+    }
+    let entry = match duty(&entry, now) {
+        // Time itself says so, at the next look at the clock.
+        Duty::Time | Duty::Wait => entry,
+        Duty::Look => {
+            effects.push(Effect::LookAtAction { hash: hash() });
+            Entry { under_way: Some(Order::Look), ..entry }
+        }
+        Duty::Fire => {
+            effects.push(Effect::FireAction { firing: entry.firings.saturating_add(1) });
+            Entry { under_way: Some(Order::Fire), ..entry }
+        }
+        Duty::Tell => {
+            effects.push(Effect::NotifyAction);
+            entry.told(policy, now)
+        }
+    };
+    Transition { entry, effects }
 }
 
 fn happened(entry: Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
     match event {
+        Event::Submitted { rule } if entry.is_new() => Ok(submitted(entry, *rule, policy, now)),
+        Event::Submitted { .. } => refused(words::vault::SUBMITTED_ALREADY),
         Event::Approved { by, hash, again } => approved(entry, by, hash, *again, policy, now),
         Event::Rejected { by, reason } => match entry.status {
             Status::Pending | Status::Approved | Status::Uncertain => {
@@ -369,7 +431,7 @@ fn happened(entry: Entry, event: &Event, policy: &Policy, now: Timestamp) -> Res
         },
         Event::Raised { by, estimate, reason } => raised(entry, by, *estimate, reason, policy, now),
         Event::LookEnded { hash, opinion, reason } => look::ended(entry, hash, *opinion, reason, policy, now),
-        Event::TimePassed => time_passed(entry, policy, now),
+        Event::TimePassed => Ok(time_passed(entry, policy, now)),
         Event::FiringBegun => match entry.status {
             Status::Approved if entry.is_expired(now) => refused(words::vault::APPROVAL_EXPIRED),
             Status::Approved if entry.action.hash(&entry.project) != entry.hash => {
@@ -377,7 +439,8 @@ fn happened(entry: Entry, event: &Event, policy: &Policy, now: Timestamp) -> Res
             }
             Status::Approved => {
                 let firings = entry.firings.saturating_add(1);
-                Ok(Entry { firings, ..entry.now(Status::Firing, None) })
+                let under_way = Some(Order::Fire);
+                Ok(Entry { firings, under_way, ..entry.now(Status::Firing, None) })
             }
             Status::Pending
             | Status::Firing
@@ -399,7 +462,8 @@ fn happened(entry: Entry, event: &Event, policy: &Policy, now: Timestamp) -> Res
             Ok(entry.uncertain(policy, words::vault::HANDLER_LOST, now))
         }
         Event::FiringEnded { .. } | Event::FiringLost => refused(&words::vault::not_firing(entry.status)),
-        Event::Told => Ok(entry.told(policy, now)),
+        // It was counted when it was ordered.
+        Event::Told => Ok(entry),
     }
 }
 
@@ -462,29 +526,31 @@ fn raised(
     Ok(Entry { reason: Some(why), ..entry })
 }
 
-fn time_passed(entry: Entry, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
-    if !entry.is_expired(now) {
-        return refused(words::vault::NOTHING_EXPIRED);
-    }
+fn time_passed(entry: Entry, policy: &Policy, now: Timestamp) -> Entry {
     let waited = policy.timeout;
-    match entry.status {
+    match (entry.status, duty(&entry, now)) {
         // Nobody was asked yet.
-        Status::Pending if entry.awaits_look => {
+        (Status::Pending, Duty::Time) if entry.awaits_look => {
             let asked = entry.asks(policy, Some(words::vault::not_looked_at(waited)));
-            Ok(Entry { expires_at: Some(now.after(policy.timeout)), ..asked })
+            Entry { expires_at: Some(now.after(policy.timeout)), ..asked }
         }
-        Status::Pending => Ok(entry.rejected(None, &words::vault::nobody_answered(waited), now)),
-        Status::Uncertain => {
-            let why = words::vault::never_known(waited);
-            Ok(entry.rejected(None, &why, now))
+        (Status::Pending, Duty::Time) => entry.rejected(None, &words::vault::nobody_answered(waited), now),
+        (Status::Uncertain, Duty::Time) => entry.rejected(None, &words::vault::never_known(waited), now),
+        (Status::Approved, Duty::Time) if entry.route == Route::Ask || entry.firings > 0 => {
+            entry.asks_again(policy, words::vault::OLD_APPROVAL, now)
         }
-        Status::Approved if entry.route == Route::Ask || entry.firings > 0 => {
-            Ok(entry.asks_again(policy, words::vault::OLD_APPROVAL, now))
-        }
-        Status::Approved => Ok(entry.rejected(None, &words::vault::never_fired(waited), now)),
-        Status::Firing | Status::Fired | Status::Failed | Status::Rejected => {
-            refused(words::vault::NOTHING_EXPIRES)
-        }
+        (Status::Approved, Duty::Time) => entry.rejected(None, &words::vault::never_fired(waited), now),
+        (Status::Firing, Duty::Time) => entry.uncertain(policy, words::vault::HANDLER_LOST, now),
+        (
+            Status::Pending
+            | Status::Approved
+            | Status::Firing
+            | Status::Fired
+            | Status::Failed
+            | Status::Rejected
+            | Status::Uncertain,
+            Duty::Time | Duty::Look | Duty::Fire | Duty::Tell | Duty::Wait,
+        ) => entry,
     }
 }
 
@@ -493,71 +559,178 @@ fn over<T>(entry: &Entry) -> Result<T, Refused> {
 }
 
 pub(super) fn refused<T>(why: &str) -> Result<T, Refused> {
-    Err(Refused(why.to_owned()))
+    Err(Refused::NotNow(why.to_owned()))
 }
 
-/// The changes of an action's question because of an event, or because it was submitted. The one after it has its number.
-pub fn questions(
-    before: Option<&Entry>,
-    event: Option<&Event>,
-    after: &Entry,
-    now: Timestamp,
-) -> Vec<question::Change> {
-    let asked = before.and_then(|before| before.asked.as_ref());
-    question::changes(asked, after.asked.as_ref(), || end(event, after, now))
+/// The changes of an action's question because of an event. The one after it has its number.
+pub fn questions(before: &Entry, event: &Event, after: &Entry, now: Timestamp) -> Vec<question::Change> {
+    question::changes(before.asked.as_ref(), after.asked.as_ref(), || end(event, after, now))
 }
 
 /// The end of a question that the action does not ask any more.
-fn end(event: Option<&Event>, after: &Entry, at: Timestamp) -> Settled {
+fn end(event: &Event, after: &Entry, at: Timestamp) -> Settled {
     let withdrawn = |why: String| (None, Settlement::Withdrawn { why });
     let (by, how) = match event {
-        Some(Event::Approved { by, .. }) => (Some(by.clone()), Settlement::Approved),
-        Some(Event::Rejected { by, reason }) => {
+        Event::Approved { by, .. } => (Some(by.clone()), Settlement::Approved),
+        Event::Rejected { by, reason } => {
             (Some(by.clone()), Settlement::Rejected { reason: clean_line(reason, REASON_CHARS) })
         }
-        Some(Event::TimePassed) => (None, Settlement::Expired),
-        Some(Event::Raised { by, reason, .. }) => withdrawn(words::vault::raised(by, reason)),
-        Some(
-            Event::LookEnded { .. }
-            | Event::FiringBegun
-            | Event::FiringEnded { .. }
-            | Event::FiringLost
-            | Event::Told,
-        )
-        | None => withdrawn(words::vault::now(after.status)),
+        Event::TimePassed => (None, Settlement::Expired),
+        Event::Raised { by, reason, .. } => withdrawn(words::vault::raised(by, reason)),
+        Event::Submitted { .. }
+        | Event::LookEnded { .. }
+        | Event::FiringBegun
+        | Event::FiringEnded { .. }
+        | Event::FiringLost
+        | Event::Told => withdrawn(words::vault::now(after.status)),
     };
     Settled { by, at, how }
 }
 
+impl Event {
+    /// An order of an action can never be carried out. A handler of which nobody knows more may have run.
+    pub fn effect_gave_up(effect: &Effect, error: &str) -> Self {
+        if let Effect::LookAtAction { hash } = effect {
+            return Self::no_opinion(hash, error);
+        }
+        // What people could not be told is in the outbox.
+        if matches!(effect, Effect::FireAction { .. }) { Self::FiringLost } else { Self::Told }
+    }
+
+    /// The entry of the log for it, with the action before and after the event.
+    pub fn entry(&self, before: &Entry, after: &Entry) -> log::Entry {
+        let entry: fn(log::Action) -> log::Entry = match self {
+            Self::Submitted { .. } => log::Entry::VaultSubmitted,
+            Self::Approved { .. } => log::Entry::VaultApproved,
+            Self::Rejected { .. } => log::Entry::VaultRejected,
+            Self::Raised { .. } => log::Entry::VaultRaised,
+            Self::LookEnded { .. } => log::Entry::VaultLooked,
+            Self::TimePassed if before.status == Status::Firing => log::Entry::VaultLost,
+            Self::TimePassed if (before.status, before.awaits_look) == (after.status, after.awaits_look) => {
+                log::Entry::VaultTimePassed
+            }
+            Self::TimePassed => log::Entry::VaultExpired,
+            Self::FiringBegun => log::Entry::VaultFiring,
+            Self::FiringEnded { .. } => log::Entry::VaultFired,
+            Self::FiringLost => log::Entry::VaultLost,
+            Self::Told => log::Entry::VaultTold,
+        };
+        let event = match self {
+            Self::Submitted { .. } => None,
+            Self::Approved { .. }
+            | Self::Rejected { .. }
+            | Self::Raised { .. }
+            | Self::LookEnded { .. }
+            | Self::TimePassed
+            | Self::FiringBegun
+            | Self::FiringEnded { .. }
+            | Self::FiringLost
+            | Self::Told => Some(self.clone()),
+        };
+        entry(log::Action {
+            id: after.id().clone(),
+            kind: after.action.kind.clone(),
+            source: after.action.source.clone(),
+            hash: after.hash.clone(),
+            to: after.status,
+            reason: after.reason.clone(),
+            decided_by: after.decided_by.clone(),
+            from: event.is_some().then_some(before.status),
+            event,
+        })
+    }
+}
+
 /// The work that an action needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    /// Something of it has expired.
+enum Duty {
+    /// Something of it has expired, or whoever ran its handler is gone.
     Time,
-    /// The vault's agent is to look at it, or looks.
+    /// The vault's agent is to look at it.
     Look,
     /// Its handler is to run.
     Fire,
-    /// Its handler runs; if it does not, it is lost.
-    Follow,
     /// People are to be told.
     Tell,
     Wait,
 }
 
 /// The one thing to do next.
-pub fn duty(entry: &Entry, policy: &Policy, now: Timestamp) -> Duty {
-    let again = |at: Timestamp| match &entry.asked {
-        Some(asked) => asked.due(now) == Due::Reminder,
-        None => at.after(policy.renotify) <= now,
-    };
+fn duty(entry: &Entry, now: Timestamp) -> Duty {
+    let reminder = || entry.asked.as_ref().is_some_and(|asked| asked.due(now) == Due::Reminder);
+    let ordered = |order| entry.under_way == Some(order);
     match entry.status {
         Status::Pending | Status::Approved | Status::Uncertain if entry.is_expired(now) => Duty::Time,
-        Status::Pending if entry.awaits_look => Duty::Look,
-        Status::Approved => Duty::Fire,
-        Status::Firing => Duty::Follow,
-        Status::Pending | Status::Uncertain if entry.told_at.is_none_or(again) => Duty::Tell,
+        Status::Pending if entry.awaits_look => {
+            if ordered(Order::Look) {
+                Duty::Wait
+            } else {
+                Duty::Look
+            }
+        }
+        Status::Approved => {
+            if ordered(Order::Fire) {
+                Duty::Wait
+            } else {
+                Duty::Fire
+            }
+        }
+        // Its order is settled together with its end.
+        Status::Firing => {
+            if ordered(Order::Fire) {
+                Duty::Wait
+            } else {
+                Duty::Time
+            }
+        }
+        Status::Pending | Status::Uncertain if entry.told_at.is_none() || reminder() => Duty::Tell,
         Status::Fired | Status::Failed | Status::Rejected if entry.owes_word() => Duty::Tell,
         Status::Pending | Status::Uncertain | Status::Fired | Status::Failed | Status::Rejected => Duty::Wait,
+    }
+}
+
+/// The meaning of an order to fire by the time it is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firing {
+    /// The handler is to run, once it is written down that it does.
+    Begin,
+    /// Somebody began this run and did not come back: it may have run.
+    InDoubt,
+    /// It was decided otherwise meanwhile, or the run is over.
+    Overtaken,
+}
+
+impl Entry {
+    /// Whether a run of its handler may begin.
+    pub fn firing(&self, firing: u32) -> Firing {
+        match self.status {
+            Status::Firing if self.firings == firing => Firing::InDoubt,
+            Status::Approved if self.firings.saturating_add(1) == firing => Firing::Begin,
+            Status::Pending
+            | Status::Approved
+            | Status::Firing
+            | Status::Fired
+            | Status::Failed
+            | Status::Rejected
+            | Status::Uncertain => Firing::Overtaken,
+        }
+    }
+
+    /// The moment at which time alone will next change something.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let at_once = Some(self.submitted_at);
+        let ordered = |order| self.under_way == Some(order);
+        match self.status {
+            Status::Pending if self.awaits_look && ordered(Order::Look) => self.expires_at,
+            Status::Approved if ordered(Order::Fire) => self.expires_at,
+            Status::Firing if ordered(Order::Fire) => None,
+            Status::Pending if self.awaits_look => at_once,
+            Status::Approved | Status::Firing => at_once,
+            Status::Pending | Status::Uncertain => match &self.asked {
+                Some(asked) if self.told_at.is_some() => asked.wake_at(),
+                Some(_) | None => at_once,
+            },
+            Status::Fired | Status::Failed | Status::Rejected => at_once.filter(|_| self.owes_word()),
+        }
     }
 }

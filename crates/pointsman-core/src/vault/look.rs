@@ -5,11 +5,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::action::Risk;
-use super::entry::{Entry, Policy, Refused, Status, refused, way};
+use super::entry::{Entry, Event, Policy, Status, refused, way};
 use super::estimate::{Estimate, Route};
 use crate::role::Role;
+use crate::run::{self, Run, Subject};
 use crate::time::Timestamp;
 use crate::words;
+use crate::workflow::Refused;
 
 /// The role whose sessions look at actions.
 pub const ROLE: Role = Role::Vault;
@@ -47,6 +49,38 @@ impl Opinion {
     pub fn estimate(&self) -> Estimate {
         let Self { risk, reversible, requires_human, .. } = *self;
         Estimate { risk, reversible, requires_human }
+    }
+}
+
+/// The opinion that a run about an action came to, as the action hears it. Nothing while the run goes on, or if it is about
+/// something else.
+pub fn heard(run: &Run) -> Option<Event> {
+    let Some(Subject::Vault { hash, .. }) = &run.subject else { return None };
+    let status = run.status.as_str();
+    let opinion = match run.status {
+        run::Status::Starting | run::Status::Running => return None,
+        run::Status::Done => Opinion::read(run.result.as_ref()),
+        run::Status::Failed | run::Status::Stopped => {
+            let why = run.reason.clone();
+            Err(why.unwrap_or_else(|| words::daemon::vault::look_ended(run.id, status)))
+        }
+    };
+    Some(match opinion {
+        Ok(opinion) => {
+            Event::LookEnded { hash: hash.clone(), opinion: Some(opinion.estimate()), reason: opinion.reason }
+        }
+        Err(why) => Event::no_opinion(hash, &why),
+    })
+}
+
+impl Event {
+    /// Nobody could say what to think of an action.
+    pub fn no_opinion(hash: &str, why: &str) -> Self {
+        Self::LookEnded {
+            hash: hash.to_owned(),
+            opinion: None,
+            reason: words::daemon::vault::no_opinion(why),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ids::ProjectName;
 use crate::part::question::{Change, Kind, QuestionId, Settlement};
+use crate::task::Effect;
 use crate::time::Timestamp;
+use crate::workflow::Refused;
 
 const HOUR: i64 = 3_600_000;
 
@@ -44,13 +46,34 @@ fn harmless() -> Estimate {
     Estimate { risk: Risk::Low, reversible: true, requires_human: false }
 }
 
+fn submit(
+    project: &ProjectName,
+    action: Action,
+    rule: Option<Estimate>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Entry {
+    let new = Entry::new(project.clone(), action, now);
+    step(&new, &Event::Submitted { rule }, policy, now).unwrap().entry
+}
+
+/// An action after an event, without what it orders.
+fn next(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
+    step(entry, event, policy, now).map(|next| next.entry)
+}
+
+/// The orders that time alone brings.
+fn due(entry: &Entry, hours: i64) -> Vec<Effect> {
+    step(entry, &Event::TimePassed, &policy(), Timestamp(hours * HOUR)).unwrap().effects
+}
+
 /// Submitted at time 0, with a rule that adds nothing.
 fn submitted(risk: Risk) -> Entry {
     submit(&shop(), action(risk, false, false), Some(harmless()), &policy(), Timestamp(0))
 }
 
 fn go(entry: &Entry, event: Event, hours: i64) -> Result<Entry, Refused> {
-    step(entry, &event, &policy(), Timestamp(hours * HOUR))
+    next(entry, &event, &policy(), Timestamp(hours * HOUR))
 }
 
 fn approve(entry: &Entry) -> Event {
@@ -166,14 +189,18 @@ fn a_person_lets_it_go_once() {
     let approved = go(&asked, approve(&asked), 1).unwrap();
     assert_eq!((approved.status, approved.expires_at), (Status::Approved, Some(Timestamp(2 * HOUR))));
     assert_eq!(approved.decided_by.as_deref(), Some("ann"));
+    assert_eq!((approved.firing(1), approved.firing(2)), (Firing::Begin, Firing::Overtaken));
     let firing = go(&approved, Event::FiringBegun, 1).unwrap();
+    assert_eq!((firing.firing(1), firing.firing(2)), (Firing::InDoubt, Firing::Overtaken));
     assert!(go(&firing, Event::FiringBegun, 1).is_err(), "one at a time");
     assert!(go(&firing, approve(&asked), 1).is_err() && go(&firing, reject(), 1).is_err());
     let fired = go(&firing, ended(&firing, Outcome::Done), 1).unwrap();
-    assert_eq!(fired.status, Status::Fired);
-    for event in [approve(&asked), reject(), Event::FiringBegun, Event::FiringLost, Event::TimePassed] {
+    assert_eq!((fired.status, fired.firing(1)), (Status::Fired, Firing::Overtaken));
+    let again = Event::Submitted { rule: Some(harmless()) };
+    for event in [approve(&asked), reject(), Event::FiringBegun, Event::FiringLost, again] {
         assert!(go(&fired, event.clone(), 100).is_err(), "{event:?}");
     }
+    assert_eq!(go(&fired, Event::TimePassed, 100), Ok(fired));
 }
 
 #[test]
@@ -181,7 +208,7 @@ fn approvals_of_something_else_are_refused() {
     let asked = submitted(Risk::High);
     let mut foreign = asked.clone();
     foreign.action.payload = json!({"to": "elsewhere"});
-    let why = |entry: &Entry, event| go(entry, event, 1).unwrap_err().0;
+    let why = |entry: &Entry, event| go(entry, event, 1).unwrap_err().to_string();
     let other = Event::Approved { by: "ann".to_owned(), hash: "0".repeat(64), again: true };
     assert!(why(&asked, other).contains("another action"));
     assert!(
@@ -190,9 +217,9 @@ fn approvals_of_something_else_are_refused() {
     );
     let stranger = Event::Approved { by: "mallory".to_owned(), hash: asked.hash.clone(), again: false };
     assert!(why(&asked, stranger).contains("mallory is not listed"));
-    assert!(go(&asked, approve(&asked), 48).unwrap_err().0.contains("in time"));
+    assert!(go(&asked, approve(&asked), 48).unwrap_err().to_string().contains("in time"));
     let mut approved = go(&asked, approve(&asked), 1).unwrap();
-    assert!(go(&approved, Event::FiringBegun, 2).unwrap_err().0.contains("expired"));
+    assert!(go(&approved, Event::FiringBegun, 2).unwrap_err().to_string().contains("expired"));
     approved.action.payload = json!({"to": "elsewhere"});
     let changed = go(&approved, Event::FiringBegun, 1).unwrap();
     assert_eq!(changed.status, Status::Rejected);
@@ -212,7 +239,7 @@ fn no_wins_over_yes() {
 #[test]
 fn silence_is_a_no() {
     let asked = submitted(Risk::High);
-    assert!(go(&asked, Event::TimePassed, 47).is_err());
+    assert_eq!(go(&asked, Event::TimePassed, 47).unwrap().status, Status::Pending);
     let rejected = go(&asked, Event::TimePassed, 48).unwrap();
     assert_eq!((rejected.status, &rejected.decided_by), (Status::Rejected, &None));
     assert_eq!(rejected.reason.as_deref(), Some("nobody answered for 48h"));
@@ -233,7 +260,7 @@ fn nobody_knows_whether_it_was_fired() {
         let uncertain = go(&firing, event, 1).unwrap();
         assert_eq!(uncertain.status, Status::Uncertain);
         assert!(go(&uncertain, Event::FiringBegun, 1).is_err(), "never silently");
-        assert!(go(&uncertain, approve(&uncertain), 1).unwrap_err().0.contains("--again"));
+        assert!(go(&uncertain, approve(&uncertain), 1).unwrap_err().to_string().contains("--again"));
         assert_eq!(go(&uncertain, reject(), 1).unwrap().status, Status::Rejected);
         assert_eq!(go(&uncertain, Event::TimePassed, 49).unwrap().status, Status::Rejected);
         let yes = Event::Approved { by: "ann".to_owned(), hash: uncertain.hash.clone(), again: true };
@@ -266,29 +293,53 @@ fn whoever_knows_more_can_only_raise_it() {
 
 #[test]
 fn people_are_told_what_they_must_know() {
-    let at = |hours: i64| Timestamp(hours * HOUR);
+    let tell = [Effect::NotifyAction];
     let asked = submitted(Risk::High);
-    assert_eq!(duty(&asked, &policy(), at(0)), Duty::Tell);
-    let told = go(&asked, Event::Told, 0).unwrap();
-    assert_eq!(duty(&told, &policy(), at(5)), Duty::Wait);
-    assert_eq!(duty(&told, &policy(), at(6)), Duty::Tell);
-    assert_eq!(duty(&told, &policy(), at(48)), Duty::Time);
-    let rejected = go(&told, Event::TimePassed, 48).unwrap();
-    assert_eq!((duty(&rejected, &policy(), at(48)), rejected.is_open()), (Duty::Tell, true));
-    let rejected = go(&rejected, Event::Told, 48).unwrap();
-    assert_eq!((duty(&rejected, &policy(), at(99)), rejected.is_open()), (Duty::Wait, false));
-    let cases = [(Risk::Low, true, Duty::Wait), (Risk::Medium, true, Duty::Tell)];
+    assert_eq!((asked.told, asked.wake_at()), (1, Some(Timestamp(6 * HOUR))), "with the submission");
+    assert_eq!(due(&asked, 5), []);
+    assert_eq!(due(&asked, 6), tell);
+    let rejected = step(&asked, &Event::TimePassed, &policy(), Timestamp(48 * HOUR)).unwrap();
+    assert_eq!((rejected.entry.status, &rejected.effects[..]), (Status::Rejected, &tell[..]));
+    assert_eq!((rejected.entry.is_open(), due(&rejected.entry, 99)), (false, vec![]));
+    let cases = [(Risk::Low, true, &[][..]), (Risk::Medium, true, &tell[..])];
     for (risk, reversible, wanted) in cases {
-        let entry = submit(&shop(), action(risk, reversible, false), Some(harmless()), &policy(), at(0));
-        assert_eq!(duty(&entry, &policy(), at(0)), Duty::Fire);
-        let firing = go(&entry, Event::FiringBegun, 0).unwrap();
-        assert_eq!(duty(&firing, &policy(), at(0)), Duty::Follow);
-        let fired = go(&firing, ended(&firing, Outcome::Done), 0).unwrap();
-        assert_eq!(duty(&fired, &policy(), at(0)), wanted);
-        let failed =
-            go(&firing, ended(&firing, Outcome::Failed { why: "exit code 1".to_owned() }), 0).unwrap();
-        assert_eq!(duty(&failed, &policy(), at(0)), Duty::Tell);
+        let new = Entry::new(shop(), action(risk, reversible, false), Timestamp(0));
+        let submitted = Event::Submitted { rule: Some(harmless()) };
+        let approved = step(&new, &submitted, &policy(), Timestamp(0)).unwrap();
+        assert_eq!(approved.effects, [Effect::FireAction { firing: 1 }]);
+        assert_eq!(due(&approved.entry, 1), [], "once");
+        let firing = go(&approved.entry, Event::FiringBegun, 0).unwrap();
+        let end = |outcome| step(&firing, &ended(&firing, outcome), &policy(), Timestamp(0)).unwrap().effects;
+        assert_eq!(end(Outcome::Done), wanted);
+        assert_eq!(end(Outcome::Failed { why: "exit code 1".to_owned() }), tell);
     }
+}
+
+#[test]
+fn an_action_of_an_earlier_program_is_taken_up_where_it_stands() {
+    let asked = submitted(Risk::High);
+    let approved = go(&asked, approve(&asked), 1).unwrap();
+    let firing = go(&approved, Event::FiringBegun, 1).unwrap();
+    let looked_at =
+        submit(&shop(), action(Risk::Low, true, false), Some(harmless()), &looking(), Timestamp(0));
+    let earlier = |entry: &Entry| {
+        let mut stored = serde_json::to_value(entry).unwrap();
+        stored.as_object_mut().unwrap().remove("under_way");
+        serde_json::from_value::<Entry>(stored).unwrap()
+    };
+    let taken_up = |entry: &Entry| {
+        let entry = earlier(entry);
+        assert!(entry.wake_at() <= Some(Timestamp(0)), "at once: {entry:?}");
+        step(&entry, &Event::TimePassed, &policy(), Timestamp(HOUR)).unwrap()
+    };
+    assert_eq!(taken_up(&approved).effects, [Effect::FireAction { firing: 1 }]);
+    assert_eq!(taken_up(&looked_at).effects, [Effect::LookAtAction { hash: looked_at.hash.clone() }]);
+    let lost = taken_up(&firing);
+    assert_eq!((lost.entry.status, lost.effects), (Status::Uncertain, vec![Effect::NotifyAction]));
+    let unasked = taken_up(&Entry { asked: None, told: 1, told_at: Some(Timestamp(0)), ..asked.clone() });
+    assert!(unasked.entry.asked.is_some(), "a question that can be listed");
+    let told = earlier(&asked);
+    assert_eq!(told.wake_at(), asked.wake_at(), "whoever was told waits");
 }
 
 fn estimates() -> impl Strategy<Value = Estimate> {
@@ -361,6 +412,15 @@ proptest! {
             let final_or_due = !matches!(next.status, Status::Pending | Status::Approved | Status::Uncertain)
                 || next.expires_at.is_some();
             prop_assert!(final_or_due, "a state without an end: {next:?}");
+            // Whoever is woken has something to do: time that has passed is not due for ever.
+            let at = Timestamp(now * HOUR);
+            let mut woken = next.clone();
+            for _ in 0..4 {
+                if woken.wake_at().is_some_and(|wake| wake <= at) {
+                    woken = go(&woken, Event::TimePassed, now).unwrap();
+                }
+            }
+            prop_assert!(woken.wake_at().is_none_or(|wake| wake > at), "it is woken for ever: {woken:?}");
             entry = next;
         }
     }
@@ -372,7 +432,7 @@ fn looking() -> Policy {
 
 fn looked(entry: &Entry, opinion: Option<Estimate>) -> Result<Entry, Refused> {
     let event = Event::LookEnded { hash: entry.hash.clone(), opinion, reason: "because".to_owned() };
-    step(entry, &event, &looking(), Timestamp(HOUR))
+    next(entry, &event, &looking(), Timestamp(HOUR))
 }
 
 fn all_estimates() -> impl Iterator<Item = Estimate> {
@@ -395,7 +455,7 @@ fn a_look_is_at_what_would_be_fired_and_never_lowers_anything() {
             assert!(looked(&entry, Some(harmless())).is_err(), "{own:?}: nobody asked");
             continue;
         }
-        assert_eq!(duty(&entry, &looking(), Timestamp(0)), Duty::Look);
+        assert_eq!(entry.under_way, Some(Order::Look));
         assert!(step(&entry, &Event::FiringBegun, &looking(), Timestamp(0)).is_err());
         for opinion in all_estimates() {
             let after = looked(&entry, Some(opinion)).unwrap();
@@ -419,11 +479,21 @@ fn a_look_is_at_what_would_be_fired_and_never_lowers_anything() {
 fn a_look_is_bound_to_its_action_and_others_may_be_faster() {
     let entry = submit(&shop(), action(Risk::Low, true, false), Some(harmless()), &looking(), Timestamp(0));
     let foreign = Event::LookEnded { hash: "0".repeat(64), opinion: Some(harmless()), reason: String::new() };
-    assert!(step(&entry, &foreign, &looking(), Timestamp(0)).unwrap_err().0.contains("another action"));
+    assert!(
+        step(&entry, &foreign, &looking(), Timestamp(0)).unwrap_err().to_string().contains("another action")
+    );
     let mut changed = entry.clone();
     changed.action.payload = json!({"to": "elsewhere"});
     assert!(looked(&changed, Some(harmless())).is_err());
-    let go = |event, hours: i64| step(&entry, &event, &looking(), Timestamp(hours * HOUR)).unwrap();
+    let go = |event, hours: i64| next(&entry, &event, &looking(), Timestamp(hours * HOUR)).unwrap();
+    let called_off = |event| {
+        let effects = step(&entry, &event, &looking(), Timestamp(HOUR)).unwrap().effects;
+        effects.contains(&Effect::CallOffLook { hash: entry.hash.clone() })
+    };
+    assert!(called_off(approve(&entry)) && called_off(reject()));
+    assert!(
+        !called_off(Event::no_opinion(&entry.hash, "it ended by itself")) && !called_off(Event::TimePassed)
+    );
     let approved = go(approve(&entry), 1);
     assert_eq!((approved.status, approved.awaits_look), (Status::Approved, false));
     assert_eq!((go(reject(), 1).status, go(reject(), 1).awaits_look), (Status::Rejected, false));
@@ -483,8 +553,8 @@ fn a_person_is_asked_a_question_that_is_settled_with_the_action() {
     assert_eq!((question.kind, question.expires_at), (Kind::Approval, asked.expires_at));
     assert!(question.subject.starts_with("Fire vault action "), "{}", question.subject);
     let after = |event: &Event, hours: i64| {
-        let next = numbered(&step(&asked, event, &policy(), hour(hours)).unwrap(), 2);
-        (questions(Some(&asked), Some(event), &next, hour(hours)), next)
+        let next = numbered(&next(&asked, event, &policy(), hour(hours)).unwrap(), 2);
+        (questions(&asked, event, &next, hour(hours)), next)
     };
     let how = |changes: &[Change]| match changes {
         [Change::Settled(over)] => over.settled.clone().map(|settled| (settled.by, settled.how)),
@@ -501,20 +571,42 @@ fn a_person_is_asked_a_question_that_is_settled_with_the_action() {
     // The first notice is part of the question; later ones are reminders.
     let (changes, told) = after(&Event::Told, 0);
     assert!(changes.is_empty(), "{changes:?}");
-    let again = step(&told, &Event::Told, &policy(), hour(6)).unwrap();
-    let changes = questions(Some(&told), Some(&Event::Told), &again, hour(6));
+    let again = next(&told, &Event::TimePassed, &policy(), hour(6)).unwrap();
+    let changes = questions(&told, &Event::TimePassed, &again, hour(6));
     assert!(matches!(&changes[..], [Change::Reminded(asked)] if asked.notices == 2), "{changes:?}");
 }
 
 #[test]
 fn whoever_slept_is_reminded_before_an_action_is_rejected() {
     let hour = |hours: i64| Timestamp(hours * HOUR);
-    let told = step(&submitted(Risk::High), &Event::Told, &policy(), hour(0)).unwrap();
-    assert_eq!(duty(&told, &policy(), hour(100)), Duty::Tell);
-    let reminded = step(&told, &Event::Told, &policy(), hour(100)).unwrap();
+    let told = submitted(Risk::High);
+    let reminded = step(&told, &Event::TimePassed, &policy(), hour(100)).unwrap();
+    assert_eq!(reminded.effects, [Effect::NotifyAction]);
+    let reminded = reminded.entry;
     assert_eq!((reminded.told, reminded.expires_at), (2, Some(hour(106))));
-    assert_eq!(duty(&reminded, &policy(), hour(105)), Duty::Wait);
+    assert_eq!(due(&reminded, 105), []);
     let yes = Event::Approved { by: "ann".into(), hash: told.hash.clone(), again: false };
-    assert_eq!(step(&reminded, &yes, &policy(), hour(105)).unwrap().status, Status::Approved);
-    assert_eq!(duty(&reminded, &policy(), hour(106)), Duty::Time);
+    assert_eq!(next(&reminded, &yes, &policy(), hour(105)).unwrap().status, Status::Approved);
+    assert_eq!(go(&reminded, Event::TimePassed, 106).unwrap().status, Status::Rejected);
+}
+
+#[test]
+fn a_run_is_heard_by_the_action_that_it_is_about_when_it_is_over() {
+    use crate::run::{Run, RunId, Status as RunStatus, Subject};
+    let config = crate::config::Config::default();
+    let text = crate::formula::shipped(FORMULA).unwrap();
+    let formula =
+        crate::formula::Formula::render(text, FORMULA, &crate::formula::variables(&config)).unwrap();
+    let (id, hash) = (submitted(Risk::Low).id().clone(), "abc".to_owned());
+    let subject = Subject::Vault { id, hash: hash.clone() };
+    let mut run = Run::new(RunId(7), formula, &config, "vault", Timestamp(0)).about(Some(subject));
+    assert_eq!(heard(&run), None);
+    run.status = RunStatus::Stopped;
+    let nothing = Event::no_opinion(&hash, "run 7 is stopped");
+    assert_eq!(heard(&run), Some(nothing));
+    run.status = RunStatus::Done;
+    run.result =
+        Some(json!({"risk": "low", "reversible": true, "requires_human": false, "reason": "it is old"}));
+    let opinion = Some(harmless());
+    assert_eq!(heard(&run), Some(Event::LookEnded { hash, opinion, reason: "it is old".to_owned() }));
 }

@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::task::{Notice, State, Task};
 use crate::text::clean_line;
 use crate::time::Timestamp;
-use crate::vault::{self, Entry};
+use crate::vault::{self, ActionId, Entry};
 
 /// Tasks of a report that are told one by one.
 const LISTED: usize = 20;
@@ -142,10 +142,10 @@ pub fn kept(agent: &str) -> Notice {
 }
 
 /// A decision was recorded.
-pub fn decided(entry: &Entry) -> Notice {
-    said(match entry.status {
-        vault::Status::Approved => format!("Approved: {} is fired once.", entry.id()),
-        _ => format!("Rejected: {} will not be fired.", entry.id()),
+pub fn decided(id: &ActionId, approved: bool) -> Notice {
+    said(match approved {
+        true => format!("Approved: {id} is fired once."),
+        false => format!("Rejected: {id} will not be fired."),
     })
 }
 

@@ -85,6 +85,7 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::VaultFired(_)
         | Logged::VaultLost(_)
         | Logged::VaultTold(_)
+        | Logged::VaultTimePassed(_)
         | Logged::RoleFiled(_)
         | Logged::RoleClosed(_)
         | Logged::PredictionTriaged { .. }

@@ -25,8 +25,7 @@ pub const PERHAPS_FIRED: &str =
 pub const NOT_MORE_DANGEROUS: &str = "it is already considered at least as dangerous";
 pub const NO_LOOK_AWAITED: &str = "the vault is not waiting for a look at it";
 pub const ANOTHER_LOOKED_AT: &str = "another action was looked at, or another form of it";
-pub const NOTHING_EXPIRED: &str = "nothing has expired";
-pub const NOTHING_EXPIRES: &str = "nothing expires";
+pub const SUBMITTED_ALREADY: &str = "it is submitted already";
 
 // Reasons that stay with an action.
 pub const CHANGED_AFTER_APPROVAL: &str = "it is not the action that was approved";
@@ -161,7 +160,7 @@ pub fn now(status: Status) -> String {
     format!("the action is {} now", status.as_str())
 }
 
-/// A notice about an action as it stands now.
+/// A notice about an action as it stands now. It counts itself as told.
 pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
     let (project, id) = (&entry.project, entry.id());
     let told = match entry.status {
@@ -174,7 +173,7 @@ pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
         Status::Failed => "failed",
         Status::Rejected => "was rejected",
     };
-    let again = if entry.told > 0 { format!(" (asked {} times)", entry.told + 1) } else { String::new() };
+    let again = if entry.told > 1 { format!(" (asked {} times)", entry.told) } else { String::new() };
     let why =
         entry.reason.as_deref().map(|why| format!("\nWhy: {}", clean_line(why, 500))).unwrap_or_default();
     let end = span(policy.timeout);
@@ -200,7 +199,7 @@ pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
             danger(entry.estimate)
         ),
         urgent: matches!(entry.status, Status::Pending | Status::Uncertain | Status::Failed),
-        repeat: entry.told,
+        repeat: entry.told.saturating_sub(1),
     }
 }
 
@@ -209,7 +208,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::time::Timestamp;
-    use crate::vault::{Action, rule, submit};
+    use crate::vault::{Action, Event, rule, step};
 
     #[test]
     fn a_question_names_the_commands_that_answer_it() {
@@ -230,7 +229,9 @@ mod tests {
         let text = br#"{"id": "d1", "type": "deploy", "source": "planner", "risk": "low", "reversible": true,
             "requires_human": false, "payload": "\u001b[31mapprove me"}"#;
         let (action, policy) = (Action::parse(text).unwrap(), Policy::new(&config));
-        let entry = submit(&config.name, action, rule(&config, "deploy"), &policy, Timestamp(0));
+        let submitted = Event::Submitted { rule: rule(&config, "deploy") };
+        let new = Entry::new(config.name.clone(), action, Timestamp(0));
+        let entry = step(&new, &submitted, &policy, Timestamp(0)).unwrap().entry;
         let notice = notice(&entry, &policy);
         assert_eq!(notice.title, "project: vault action d1 waits for a person");
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{Number, ProjectName, RunKey, TaskKey};
+use crate::ids::{ActionKey, Number, ProjectName, RunKey, TaskKey};
 use crate::role::Role;
 use crate::run::RunId;
 use crate::task::Task;
@@ -12,6 +12,7 @@ use crate::task::Task;
 pub enum WorkflowId {
     Task(TaskKey),
     Run(RunKey),
+    Vault(ActionKey),
 }
 
 impl WorkflowId {
@@ -20,6 +21,7 @@ impl WorkflowId {
         match self {
             Self::Task(key) => &key.project,
             Self::Run(key) => &key.project,
+            Self::Vault(key) => &key.project,
         }
     }
 
@@ -27,7 +29,7 @@ impl WorkflowId {
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Self::Task(key) => Some(key),
-            Self::Run(_) => None,
+            Self::Run(_) | Self::Vault(_) => None,
         }
     }
 
@@ -35,7 +37,7 @@ impl WorkflowId {
     pub fn run(&self) -> Option<&RunKey> {
         match self {
             Self::Run(key) => Some(key),
-            Self::Task(_) => None,
+            Self::Task(_) | Self::Vault(_) => None,
         }
     }
 
@@ -44,11 +46,13 @@ impl WorkflowId {
         self.task().map(|key| key.issue)
     }
 
-    /// The identity of its sessions, the same across generations: `dev-shop-3`, `planner-shop-7`.
+    /// The identity of its sessions, the same across generations: `dev-shop-3`, `planner-shop-7`. An action has none, and its
+    /// name is no identity.
     pub fn identity(&self) -> String {
         match self {
             Self::Task(key) => key.identity(),
             Self::Run(key) => key.identity(),
+            Self::Vault(key) => key.to_string(),
         }
     }
 
@@ -74,11 +78,13 @@ impl WorkflowId {
         })
     }
 
-    /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`.
+    /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`,
+    /// `vault/deploy-1`.
     pub fn lane(&self) -> String {
         match self {
             Self::Task(key) => format!("task/{}", key.issue),
             Self::Run(key) => format!("run/{}/{}", key.role, key.id),
+            Self::Vault(key) => format!("vault/{}", key.id),
         }
     }
 
@@ -92,6 +98,7 @@ impl WorkflowId {
                 let (role, id) = rest.split_once('/')?;
                 Some(Self::Run(RunKey { project, role: role.parse().ok()?, id: RunId(id.parse().ok()?) }))
             }
+            "vault" => Some(Self::Vault(ActionKey { project, id: rest.to_owned().try_into().ok()? })),
             _ => None,
         }
     }
@@ -109,11 +116,18 @@ impl From<RunKey> for WorkflowId {
     }
 }
 
+impl From<ActionKey> for WorkflowId {
+    fn from(key: ActionKey) -> Self {
+        Self::Vault(key)
+    }
+}
+
 impl fmt::Display for WorkflowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(key) => key.fmt(f),
             Self::Run(key) => key.fmt(f),
+            Self::Vault(key) => key.fmt(f),
         }
     }
 }
@@ -121,7 +135,7 @@ impl fmt::Display for WorkflowId {
 #[cfg(test)]
 mod tests {
     use super::WorkflowId;
-    use crate::ids::{ProjectName, RunKey, TaskKey};
+    use crate::ids::{ActionKey, ProjectName, RunKey, TaskKey};
     use crate::role::Role;
     use crate::run::RunId;
 
@@ -140,10 +154,14 @@ mod tests {
             assert_eq!(WorkflowId::parse_lane(&project, &id.lane()), Some(id.clone()));
             assert_eq!(id.project(), &project);
         }
+        let action = ActionKey { project: project.clone(), id: "deploy-1.x".to_owned().try_into().unwrap() };
+        let action = WorkflowId::Vault(action);
+        assert_eq!(WorkflowId::parse_lane(&project, &action.lane()), Some(action.clone()));
+        assert_eq!(WorkflowId::parse_identity(&action.identity()), None, "it has no sessions");
         for bad in ["", "dev", "dev-shop", "dev-shop-x.1", "dev-shop-3", "cook-shop-3.1", "dev-$(id)-3.1"] {
             assert_eq!(WorkflowId::parse_session(bad), None, "{bad}");
         }
-        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/1"] {
+        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/", "vault/A"] {
             assert_eq!(WorkflowId::parse_lane(&project, bad), None, "{bad}");
         }
     }

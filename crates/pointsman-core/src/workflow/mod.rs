@@ -1,4 +1,4 @@
-//! Workflows: the durable things of Pointsman. A task and a run of a formula each are one.
+//! Workflows: the durable things of Pointsman. A task, a run of a formula and a vault action each are one.
 //!
 //! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. The
 //! engine knows workflows only by [`WorkflowId`], [`Workflow`] and [`Event`], so that all of them share one way in, one
@@ -8,17 +8,19 @@ mod id;
 mod signals;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use id::WorkflowId;
 pub use signals::signals;
 
 use crate::config::Config;
+use crate::ids::ActionKey;
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
-use crate::run::{self, Run};
+use crate::run::{self, Run, Subject};
 use crate::task::{self, Effect, State, Task};
 use crate::time::Timestamp;
+use crate::vault;
 
 /// An event that changes nothing. It is logged and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl fmt::Display for Refused {
 pub enum Event {
     Task(task::Event),
     Run(run::Event),
+    Vault(vault::Event),
 }
 
 impl Event {
@@ -49,7 +52,10 @@ impl Event {
     pub fn of_session(id: &WorkflowId, generation: u32, event: session::Event) -> Self {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_session(generation, event)),
-            WorkflowId::Run(_) => Self::Run(run::Event::Session { generation, told: event }),
+            // An action has no session: as every event of another kind, it refuses this one.
+            WorkflowId::Run(_) | WorkflowId::Vault(_) => {
+                Self::Run(run::Event::Session { generation, told: event })
+            }
         }
     }
 
@@ -58,6 +64,7 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::TimePassed),
             WorkflowId::Run(_) => Self::Run(run::Event::TimePassed),
+            WorkflowId::Vault(_) => Self::Vault(vault::Event::TimePassed),
         }
     }
 
@@ -66,10 +73,11 @@ impl Event {
         if let Effect::StartSession { generation, .. } = effect {
             return Self::of_session(id, *generation, session::Event::NotStarted { error });
         }
-        let effect = effect.kind().to_owned();
+        let kind = effect.kind().to_owned();
         match id {
-            WorkflowId::Task(_) => Self::Task(task::Event::EffectGaveUp { effect, error }),
-            WorkflowId::Run(_) => Self::Run(run::Event::EffectGaveUp { effect, error }),
+            WorkflowId::Task(_) => Self::Task(task::Event::EffectGaveUp { effect: kind, error }),
+            WorkflowId::Run(_) => Self::Run(run::Event::EffectGaveUp { effect: kind, error }),
+            WorkflowId::Vault(_) => Self::Vault(vault::Event::effect_gave_up(effect, &error)),
         }
     }
 }
@@ -79,7 +87,11 @@ impl Event {
 pub enum Workflow {
     Task(Arc<Task>),
     Run(Arc<Run>),
+    Vault(Arc<vault::Entry>),
 }
+
+/// The session of those who have none.
+static NO_SESSION: LazyLock<Session> = LazyLock::new(Session::default);
 
 impl Workflow {
     /// Its name among all workflows.
@@ -87,6 +99,7 @@ impl Workflow {
         match self {
             Self::Task(task) => WorkflowId::Task(task.key.clone()),
             Self::Run(run) => WorkflowId::Run(run.key()),
+            Self::Vault(entry) => WorkflowId::Vault(entry.key()),
         }
     }
 
@@ -95,6 +108,7 @@ impl Workflow {
         match self {
             Self::Task(task) => &task.session,
             Self::Run(run) => &run.session,
+            Self::Vault(_) => &NO_SESSION,
         }
     }
 
@@ -109,6 +123,7 @@ impl Workflow {
         match self {
             Self::Task(_) => Task::ROLE,
             Self::Run(run) => run.formula.role(),
+            Self::Vault(_) => vault::ROLE,
         }
     }
 
@@ -117,6 +132,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.state.demand(),
             Self::Run(run) => run.demand(),
+            Self::Vault(_) => Demand::Nothing,
         }
     }
 
@@ -125,6 +141,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.phase.is_some(),
             Self::Run(run) => run.phase.is_some(),
+            Self::Vault(_) => false,
         }
     }
 
@@ -133,6 +150,7 @@ impl Workflow {
         match self {
             Self::Task(task) => &task.title,
             Self::Run(run) => &run.formula.name,
+            Self::Vault(entry) => entry.id().as_str(),
         }
     }
 
@@ -141,6 +159,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.wake_at(),
             Self::Run(run) => run.wake_at(&rules.run(run)),
+            Self::Vault(entry) => entry.wake_at(),
         }
     }
 
@@ -151,6 +170,7 @@ impl Workflow {
                 task.state != State::Closed || task.session.stage != Stage::None || !task.block_seen
             }
             Self::Run(run) => run.is_open(),
+            Self::Vault(entry) => entry.is_open(),
         }
     }
 }
@@ -160,12 +180,13 @@ impl Workflow {
 pub struct Rules {
     pub config: Arc<Config>,
     task: task::Policy,
+    vault: vault::Policy,
 }
 
 impl Rules {
     /// The rules that a configuration sets.
     pub fn new(config: Arc<Config>) -> Self {
-        Self { task: task::Policy::new(&config), config }
+        Self { task: task::Policy::new(&config), vault: vault::Policy::new(&config), config }
     }
 
     fn run(&self, run: &Run) -> run::Policy {
@@ -179,6 +200,8 @@ pub struct Next {
     pub workflow: Workflow,
     /// Orders to the world, in this order.
     pub effects: Vec<Effect>,
+    /// Events of other workflows that follow from it.
+    pub told: Vec<(WorkflowId, Event)>,
 }
 
 /// Steps a workflow. An event of another kind of workflow is refused.
@@ -186,14 +209,27 @@ pub fn step(workflow: &Workflow, event: &Event, rules: &Rules, now: Timestamp) -
     match (workflow, event) {
         (Workflow::Task(task), Event::Task(event)) => {
             let task::Transition { task, effects } = task::step(task, event, &rules.task, now)?;
-            Ok(Next { workflow: Workflow::Task(Arc::new(task)), effects })
+            Ok(Next { workflow: Workflow::Task(Arc::new(task)), effects, told: Vec::new() })
         }
         (Workflow::Run(run), Event::Run(event)) => {
+            let was_over = run.status.is_over();
             let run::Transition { run, effects } = run::step(run, event, &rules.run(run), now)?;
-            Ok(Next { workflow: Workflow::Run(Arc::new(run)), effects })
+            let told = if was_over { None } else { asker(&run) };
+            Ok(Next { told: told.into_iter().collect(), workflow: Workflow::Run(Arc::new(run)), effects })
         }
-        (Workflow::Task(_), Event::Run(_)) | (Workflow::Run(_), Event::Task(_)) => {
+        (Workflow::Vault(entry), Event::Vault(event)) => {
+            let vault::Transition { entry, effects } = vault::step(entry, event, &rules.vault, now)?;
+            Ok(Next { workflow: Workflow::Vault(Arc::new(entry)), effects, told: Vec::new() })
+        }
+        (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_), _) => {
             Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned()))
         }
     }
+}
+
+/// The workflow that asked for a run which is over, and what it hears.
+fn asker(run: &Run) -> Option<(WorkflowId, Event)> {
+    let Some(Subject::Vault { id, .. }) = &run.subject else { return None };
+    let key = ActionKey { project: run.project.clone(), id: id.clone() };
+    Some((key.into(), Event::Vault(vault::heard(run)?)))
 }

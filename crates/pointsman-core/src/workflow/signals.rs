@@ -25,7 +25,7 @@ fn ended(event: &Event) -> Option<(u32, Exit)> {
         | Event::Run(run::Event::Session { generation, told: session::Event::Ended { exit, .. } }) => {
             Some((*generation, *exit))
         }
-        Event::Task(_) | Event::Run(_) => None,
+        Event::Task(_) | Event::Run(_) | Event::Vault(_) => None,
     }
 }
 
@@ -36,6 +36,7 @@ fn is_compaction(event: &Event) -> bool {
             event,
             run::Event::Session { told: session::Event::SymptomSeen { symptom: Symptom::Compacting }, .. }
         ),
+        Event::Vault(_) => false,
     }
 }
 
@@ -44,6 +45,7 @@ fn is_finished(workflow: &Workflow) -> bool {
     match workflow {
         Workflow::Task(task) => task.state == State::Closed,
         Workflow::Run(run) => run.status.is_over() || run.phase == Some(task::Phase::Done),
+        Workflow::Vault(entry) => !entry.is_open(),
     }
 }
 

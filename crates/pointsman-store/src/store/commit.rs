@@ -685,6 +685,9 @@ fn owner(change: &Change, project: Option<&ProjectName>, issue: Option<u64>) -> 
     if let Some(run) = &change.run {
         return Some(WorkflowId::Run(run.key()));
     }
+    if let Some(entry) = &change.vault {
+        return Some(WorkflowId::Vault(entry.key()));
+    }
     Some(WorkflowId::Task(TaskKey { project: project?.clone(), issue: issue? }))
 }
 

@@ -13,7 +13,7 @@ use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Exit, Phase, State, Task};
 use pointsman_core::timetable::ScheduleMemory;
 use pointsman_core::value::{Following, RoleValue};
-use pointsman_core::vault::{Action, Entry, Estimate, Policy, submit};
+use pointsman_core::vault::{Action, Entry, Estimate, Event, Policy, step};
 use pointsman_core::{gardener, hand_in, health, planner, predictor};
 use pointsman_store::{
     Change, EffectId, EntryId, EntryScope, Error, EventFilter, SessionScope, SessionStatus, Store,
@@ -203,8 +203,9 @@ fn write_0_1_0(path: &Path) -> (Task, Run, Entry) {
     let people = Vec::new();
     let policy =
         Policy { auto_approve: false, look: false, people, timeout: day, approval: day, renotify: day };
-    let rule = Some(Estimate::of(&action));
-    let entry = submit(&project("shop"), action, rule, &policy, at(2));
+    let submitted = Event::Submitted { rule: Some(Estimate::of(&action)) };
+    let new = Entry::new(project("shop"), action, at(2));
+    let entry = step(&new, &submitted, &policy, at(2)).unwrap().entry;
     connection
         .execute(
             "INSERT INTO vault (project, id, status, open, submitted_at, hash, entry)

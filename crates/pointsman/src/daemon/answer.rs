@@ -31,7 +31,6 @@ pub(crate) struct Follow {
     pub land: Option<ProjectName>,
     /// Trees that it tests again.
     pub retest: Vec<Sha>,
-    pub vault: bool,
     pub run: bool,
     /// People are to be told something.
     pub notices: bool,
@@ -92,12 +91,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.run = true;
             runs::answer(engine, project, command)
         }
-        Request::Vault { project, command } => {
-            follow.vault = true;
-            vault::answer(engine, project, command)
-        }
+        Request::Vault { project, command } => vault::answer(engine, project, command),
         Request::Inbox { project, question, command } => {
-            (follow.vault, follow.run) = (true, true);
+            follow.run = true;
             questions::settle(engine, project, *question, command)
         }
         Request::ResumeRole { project, role } => factory::resume(engine, project, *role),

@@ -79,6 +79,7 @@ fn issue_worked_on(engine: &Engine, id: &WorkflowId) -> Option<u64> {
     match id {
         WorkflowId::Task(key) => Some(key.issue),
         WorkflowId::Run(key) => engine.runs().get(key).and_then(|run| issue_of(engine, run)),
+        WorkflowId::Vault(_) => None,
     }
 }
 
@@ -161,7 +162,9 @@ pub(crate) fn turn_ended(
     }
     let turns = match id {
         WorkflowId::Task(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
-        WorkflowId::Run(_) => engine.store().session(session)?.map_or(0, |row| row.spent.turns),
+        WorkflowId::Run(_) | WorkflowId::Vault(_) => {
+            engine.store().session(session)?.map_or(0, |row| row.spent.turns)
+        }
     };
     let spent = Spent { turns: turns.saturating_add(1), ..Spent::default() };
     spend(engine, id, session, spent, now)?;
@@ -204,6 +207,9 @@ impl Spender {
         match owner {
             Workflow::Task(task) => Self::of_task(task),
             Workflow::Run(run) => Self::of_run(run, issue_of(engine, run)),
+            Workflow::Vault(entry) => {
+                Self { project: entry.project.clone(), role: owner.role(), issue: None, session: None }
+            }
         }
     }
 
@@ -411,6 +417,7 @@ fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Inp
     let of = match &id {
         WorkflowId::Task(key) => key.issue.to_string(),
         WorkflowId::Run(key) => key.identity(),
+        WorkflowId::Vault(key) => key.to_string(),
     };
     let generation = owner.session().generation;
     let name = format!("budget-{of}-{}-{generation}", mark.name);

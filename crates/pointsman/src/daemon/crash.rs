@@ -36,15 +36,15 @@ pub const NAMES: [&str; 13] = [
 /// The crash points on the way of a vault action. They are passed by that alone.
 pub const VAULT_NAMES: [&str; 6] = [
     "vault-file-taken",
-    "vault-before-intent",
+    "before-fire_action",
     "vault-intent-written",
     "vault-handler-ran",
-    "vault-outcome-written",
-    "vault-told",
+    "after-fire_action",
+    "after-notify_action",
 ];
 
-/// The place on the way of a look at a vault action, beside those of its run. It is passed by that alone.
-pub const LOOK_NAMES: [&str; 1] = ["vault-look-taken"];
+/// The crash points on the way of a look at a vault action, beside those of its run. They are passed by that alone.
+pub const LOOK_NAMES: [&str; 2] = ["before-look_at_action", "after-look_at_action"];
 
 /// The crash points on the way of a run. They are passed by that alone.
 pub const RUN_NAMES: [&str; 4] =

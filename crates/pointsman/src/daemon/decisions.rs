@@ -99,7 +99,7 @@ fn decided(
             let Some(entry) = store.vault_entry(project, id)? else { return Ok(None) };
             match vault::step(&entry, &event, &vault::Policy::new(config), now) {
                 Ok(_) => Ok(Some(Ok((by.clone(), decision)))),
-                Err(vault::Refused(why)) => refused(words::decision::vault_refused(id, &why)),
+                Err(why) => refused(words::decision::vault_refused(id, &why.to_string())),
             }
         }
         Request::Forge { command: ForgeCommand::Review { number, verdict, body, author }, .. } => {

@@ -5,8 +5,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::run;
 use pointsman_core::session::work::Observation;
-use pointsman_core::vault::{self, ActionId};
-use pointsman_core::workflow::WorkflowId;
+use pointsman_core::workflow::{Refused, WorkflowId};
 use pointsman_store::{Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, Stopped, VerdictRow};
 
 use super::decisions::Made;
@@ -20,6 +19,9 @@ use crate::control::protocol::{Reply, Request};
 
 /// How many things may wait for the loop before their sources have to wait themselves.
 pub(super) const INBOX_LIMIT: usize = 10_000;
+
+/// What became of each of several inputs.
+pub(crate) type Answers = Vec<Result<(), Refused>>;
 
 /// Everything that can happen to the daemon.
 pub(crate) enum Inbound {
@@ -67,13 +69,11 @@ pub(crate) enum Inbound {
         gate: String,
         verdict: Box<VerdictRow>,
     },
-    /// Something happened to a vault action; `written` is told what became of it when that is on disk.
-    Vault {
-        project: ProjectName,
-        id: ActionId,
-        event: vault::Event,
-        /// Told the action as it is then; nothing if it did not allow it.
-        written: SyncSender<Option<Box<vault::Entry>>>,
+    /// Inputs whose source has to know whether they were taken.
+    Record {
+        inputs: Vec<Input>,
+        /// Told when they are on disk, with the answer to each.
+        written: SyncSender<Answers>,
     },
     /// A run about something is to begin; `written` is told what became of that.
     RunWanted {
@@ -166,6 +166,13 @@ impl Inbox {
         let (written, told) = sync_channel(1);
         self.send(Inbound::Passed { written });
         let _ = told.recv();
+    }
+
+    /// One event of one workflow, and whether it was taken. Nothing if the daemon ends.
+    pub(crate) fn record(&self, input: Input) -> Option<Result<(), Refused>> {
+        let (written, told) = sync_channel(1);
+        self.send(Inbound::Record { inputs: vec![input], written });
+        told.recv().ok()?.pop()
     }
 
     /// One event of one workflow.

@@ -1,6 +1,6 @@
 //! Questions to people: how they reach the store, and who settled one.
 
-use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::ids::{ActionKey, Number, ProjectName, TaskKey};
 use pointsman_core::part::question::{self, Act, Owner, Question, QuestionId};
 use pointsman_core::task::Event;
 use pointsman_core::time::Timestamp;
@@ -20,18 +20,6 @@ use crate::control::protocol::{FailureKind, InboxCommand, Reply, Request, VaultC
 /// The changes to write for questions that were asked, reminded of or settled.
 pub(super) fn written(changes: &[question::Change], now: Timestamp) -> impl Iterator<Item = Change> + '_ {
     changes.iter().filter_map(move |change| Change::of_question(now, change))
-}
-
-/// A change with the questions that were asked, reminded of or settled by it, to be committed together.
-pub(super) fn with(change: Change, asked: &[question::Change], now: Timestamp) -> Vec<Change> {
-    std::iter::once(change).chain(written(asked, now)).collect()
-}
-
-/// Gives a question that is about to be asked its number.
-pub(super) fn number(store: &Store, question: Option<&mut Question>) {
-    if let Some(question) = question.filter(|question| question.id.is_none()) {
-        question.id = Some(store.next_question());
-    }
 }
 
 /// The reason why a question cannot be answered any more.
@@ -165,7 +153,9 @@ fn decide(
         }
         InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. } => return Ok(Err(NotTaken::Missing)),
     };
-    Ok(vault::happened(engine, project, action, &event, now)?.map(drop))
+    let key = ActionKey { project: project.clone(), id: action.clone() };
+    let input = Input { answers: asked.id, ..Input::of_action(key, event) };
+    Ok(vault::happened(engine, input, now)?.map(drop))
 }
 
 /// The question says so if the action may have been fired, so a yes to it is given in that knowledge.

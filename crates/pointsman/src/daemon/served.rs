@@ -15,6 +15,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault;
 use pointsman_core::words;
 use pointsman_core::workflow::WorkflowId;
 
@@ -177,8 +178,10 @@ impl Served {
         let root = self.paths.sandbox(id);
         let dir = &self.config.dev.phase_dir;
         let (role, number) = match id {
-            WorkflowId::Task(key) => (Task::ROLE, key.issue),
-            WorkflowId::Run(key) => (key.role, key.id.0),
+            WorkflowId::Task(key) => (Task::ROLE, key.issue.to_string()),
+            WorkflowId::Run(key) => (key.role, key.id.to_string()),
+            // It has no sessions, so nobody writes these.
+            WorkflowId::Vault(key) => (vault::ROLE, key.id.to_string()),
         };
         let name = format!("{}-{number}", id.project());
         SessionFiles {

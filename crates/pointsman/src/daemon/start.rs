@@ -45,8 +45,8 @@ use super::served::Served;
 use super::settings::SettingsWatch;
 use super::sources::exits::Exits;
 use super::sources::hooks;
+use super::sources::pending_actions::PendingActions;
 use super::sources::phase::Phases;
-use super::vault;
 use super::watch_thread::WatchThread;
 use super::workers::Workers;
 use crate::claim;
@@ -127,7 +127,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices, roles, settings] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
+    let [runs, notices, roles, settings] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -141,7 +141,6 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             Arc::clone(&world.announced),
         )?,
         poller: Arc::clone(&poller),
-        vault: Arc::clone(&vault),
         runs: Arc::clone(&runs),
         notices: Arc::clone(&notices),
         factory: Arc::clone(&roles),
@@ -169,9 +168,6 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         if let Err(error) = adopted {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
-        }
-        if let Err(error) = vault::number_questions(&mut dispatcher.engine, &served.config, clock::now()) {
-            tracing::warn!(project = %served.config.name, %error, "the vault's questions were not listed");
         }
         match decisions::look_through(&mut dispatcher.engine, served, clock::now()) {
             Ok(waiting) => show_unconfirmed(&served.config.name, &waiting),
@@ -208,16 +204,18 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let reports = Arc::new(Reports::new(inbox.clone(), board.clone(), Arc::clone(&world)));
     let polling =
         poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases, Arc::clone(&reports))?;
-    let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
+    let mut pending = PendingActions::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_roles = factory::Watch::new(inbox.clone(), Arc::clone(&world));
     let looking = [
-        vault.start("vault", move || vaults.look())?,
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
-        settings.start("settings", move || files.look())?,
+        settings.start("files", move || {
+            files.look();
+            pending.look();
+        })?,
     ];
     let control = Control {
         inbox: inbox.clone(),
@@ -233,7 +231,6 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     eprintln!("ready");
     dispatcher.run();
     poller.stop();
-    vault.stop();
     runs.stop();
     notices.stop();
     roles.stop();

@@ -51,20 +51,23 @@ impl Workers {
     }
 }
 
-fn work(world: &EffectPerformer, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
+fn work(world: &Arc<EffectPerformer>, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Err(_) => return,
-            Ok(Work::Effect(outgoing, owner)) => {
-                crash_point_of("before", outgoing.effect.kind());
-                let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &owner)));
-                let outcome = performed.unwrap_or_else(|_| Outcome::Never {
-                    error: words::daemon::process::panicked().to_owned(),
-                });
-                crash_point_of("after", outgoing.effect.kind());
-                inbox.send(Inbound::Performed { outgoing, outcome });
+            Ok(Work::Effect(outgoing, owner)) if outgoing.effect.takes_long() => {
+                let (world, answers) = (Arc::clone(world), inbox.clone());
+                let (effect, late) = (outgoing.clone(), inbox.clone());
+                let spawned = std::thread::Builder::new()
+                    .name("long effect".to_owned())
+                    .spawn(move || perform(&world, &answers, outgoing, &owner));
+                if let Err(error) = spawned {
+                    let outcome = Outcome::Later { error: error.to_string() };
+                    late.send(Inbound::Performed { outgoing: effect, outcome });
+                }
             }
+            Ok(Work::Effect(outgoing, owner)) => perform(world, inbox, outgoing, &owner),
             Ok(Work::Redelivery(again)) => {
                 let became = catch_unwind(AssertUnwindSafe(|| world.deliver_again(&again)));
                 let became =
@@ -78,4 +81,13 @@ fn work(world: &EffectPerformer, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>
             }
         }
     }
+}
+
+fn perform(world: &EffectPerformer, inbox: &Inbox, outgoing: Box<Outgoing>, owner: &Workflow) {
+    crash_point_of("before", outgoing.effect.kind());
+    let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, owner)));
+    let outcome =
+        performed.unwrap_or_else(|_| Outcome::Never { error: words::daemon::process::panicked().to_owned() });
+    crash_point_of("after", outgoing.effect.kind());
+    inbox.send(Inbound::Performed { outgoing, outcome });
 }

@@ -98,6 +98,11 @@ pub fn look_is_off() -> &'static str {
     "roles.vault.enabled is not set any more"
 }
 
+/// An action that waits until another one was looked at.
+pub fn another_look() -> &'static str {
+    "the vault's agent is looking at another action"
+}
+
 /// A machine without the memory that the vault's agent needs.
 pub fn too_little_memory() -> &'static str {
     "there is too little free memory for a session"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::vault::{Action, ActionId, Entry, Estimate, Event, Policy, Status, step, submit};
+use pointsman_core::vault::{Action, ActionId, Entry, Estimate, Event, Policy, Status, step};
 use pointsman_store::{Change, EventFilter, Store, VaultScope};
 
 use crate::world::{at, project};
@@ -18,8 +18,8 @@ fn entry(shop: &str, id: &str, payload: &str, when: i64) -> Entry {
             "requires_human": false, "payload": "{payload}"}}"#
     );
     let action = Action::parse(text.as_bytes()).unwrap();
-    let rule = Some(Estimate::of(&action));
-    submit(&project(shop), action, rule, &policy(), at(when))
+    let submitted = Event::Submitted { rule: Some(Estimate::of(&action)) };
+    step(&Entry::new(project(shop), action, at(when)), &submitted, &policy(), at(when)).unwrap().entry
 }
 
 fn write(store: &mut Store, entry: &Entry) -> pointsman_store::Result<()> {
@@ -46,7 +46,7 @@ pub(crate) fn an_action_is_written_with_its_event_and_found_while_it_is_open(sto
     assert_eq!(store.vault_entry(&project("harbour"), &id).unwrap(), Some(foreign));
     assert_eq!(names(store, VaultScope::Open), ["d1", "d2"]);
     let no = Event::Rejected { by: "ann".to_owned(), reason: "no".to_owned() };
-    let rejected = step(&first, &no, &policy(), at(4)).unwrap();
+    let rejected = step(&first, &no, &policy(), at(4)).unwrap().entry;
     write(store, &rejected).unwrap();
     assert_eq!(names(store, VaultScope::Open), ["d2"]);
     assert_eq!(names(store, VaultScope::All), ["d1", "d2"]);

@@ -6,7 +6,6 @@ use std::sync::mpsc::SyncSender;
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::run as core_run;
 use pointsman_core::session::work::Observation;
-use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, Stopped, VerdictRow, Write};
 
@@ -15,7 +14,7 @@ use crate::daemon::decisions::Made;
 use crate::daemon::effects::ResendOutcome;
 use crate::daemon::engine::Input;
 use crate::daemon::factory;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::{Answers, Inbound};
 use crate::daemon::notifier;
 use crate::daemon::outcome::Outcome;
 use crate::daemon::poller::Poller;
@@ -26,14 +25,6 @@ use crate::daemon::timetable::ProjectFacts;
 pub(super) struct Observed {
     pub(super) observations: Vec<Observation>,
     pub(super) read_to: Option<(String, String)>,
-}
-
-/// Something that happened to a vault action, and who waits for it to be written.
-pub(super) struct VaultInput {
-    pub(super) project: ProjectName,
-    pub(super) id: ActionId,
-    pub(super) event: core_vault::Event,
-    pub(super) written: SyncSender<Option<Box<core_vault::Entry>>>,
 }
 
 /// Entries of a merge queue that moved, and what goes with that.
@@ -72,7 +63,7 @@ pub(super) struct Batch {
     pub(super) silent: Vec<String>,
     pub(super) missed: Vec<String>,
     pub(super) checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
-    pub(super) vault: Vec<VaultInput>,
+    pub(super) recorded: Vec<(Vec<Input>, SyncSender<Answers>)>,
     pub(super) wanted: Vec<RunRequest>,
     pub(super) notifier: Vec<notifier::Waiting>,
     pub(super) factory: Vec<(Box<factory::RoleReport>, SyncSender<()>)>,
@@ -114,9 +105,7 @@ impl Batch {
             }
             Inbound::Missed { sessions } => self.missed.extend(sessions),
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
-            Inbound::Vault { project, id, event, written } => {
-                self.vault.push(VaultInput { project, id, event, written });
-            }
+            Inbound::Record { inputs, written } => self.recorded.push((inputs, written)),
             Inbound::Notifier { told, written } => self.notifier.push((told, written)),
             Inbound::Factory { told, written } => self.factory.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),

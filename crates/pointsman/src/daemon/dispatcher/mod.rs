@@ -16,7 +16,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
 
-use batch::{Batch, QueueInput, RunRequest, VaultInput};
+use batch::{Batch, QueueInput, RunRequest};
 
 use super::answer::{Follow, answer, done};
 use super::board::TaskBoard;
@@ -37,7 +37,6 @@ use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::timetable::{self};
 use super::unreadable;
-use super::vault;
 use super::watch_thread::WatchThread;
 use super::workers::{Work, Workers};
 use crate::control::protocol::{Reply, Request};
@@ -63,7 +62,6 @@ pub(crate) struct Dispatcher {
     pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
-    pub vault: Arc<WatchThread>,
     pub runs: Arc<WatchThread>,
     pub notices: Arc<WatchThread>,
     /// Roles that work by rules.
@@ -185,16 +183,13 @@ impl Dispatcher {
             let change = [Change::quiet(now, writes)];
             self.until_written("a checkpoint", |d| d.engine.write(&change).map(drop));
         }
-        for VaultInput { project, id, event, written } in batch.vault {
-            let mut taken = None;
-            self.until_written("a vault action", |d| {
-                taken = vault::happened(&mut d.engine, &project, &id, &event, now)?.ok();
+        for (inputs, written) in batch.recorded {
+            let mut answers = Vec::new();
+            self.until_written("events", |d| {
+                answers = d.engine.take(&inputs, now)?;
                 Ok(())
             });
-            if taken.is_some() {
-                self.vault.nudge();
-            }
-            let _ = written.send(taken.map(Box::new));
+            let _ = written.send(answers);
         }
         for (told, written) in batch.notifier {
             self.until_written("a notice", |d| notifier::take(&mut d.engine, &told, now));
@@ -202,7 +197,6 @@ impl Dispatcher {
                 NotifierReport::Posted(_) => self.notices.nudge(),
                 NotifierReport::Heard { .. } => {
                     self.notices.nudge();
-                    self.vault.nudge();
                     self.factory.nudge();
                 }
                 NotifierReport::Settled { .. } | NotifierReport::Shown(_) | NotifierReport::Failed { .. } => {
@@ -260,9 +254,6 @@ impl Dispatcher {
                 self.projections.nudge();
                 self.world.jobs.test_again(&served.config.name, &follow.retest);
                 self.world.jobs.land(&served);
-            }
-            if follow.vault {
-                self.vault.nudge();
             }
             if follow.run {
                 self.runs.nudge();
@@ -384,7 +375,6 @@ impl Dispatcher {
     fn show(&mut self) {
         if self.engine.take_runs_changed() {
             self.factory.nudge();
-            self.vault.nudge();
         }
         if !self.engine.take_changed() {
             return;

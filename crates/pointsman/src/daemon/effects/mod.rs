@@ -29,6 +29,7 @@ use pointsman_adapters::{forge, git, tmux};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::run::Run;
 use pointsman_core::task::{Effect, Task};
+use pointsman_core::vault::Entry;
 use pointsman_core::words;
 use pointsman_core::workflow::Workflow;
 use pointsman_store::{Outgoing, Store};
@@ -104,6 +105,12 @@ impl EffectPerformer {
     ) -> Result<Outcome, EffectError> {
         let effect = &outgoing.effect;
         match effect {
+            // Only an action has no session.
+            Effect::StartSession { .. } | Effect::EndSession { .. } | Effect::Deliver { .. }
+                if matches!(owner, Workflow::Vault(_)) =>
+            {
+                Err(not_its_effect(owner, effect))
+            }
             Effect::StartSession { generation, opening } => {
                 self.start_session(served, owner, *generation, *opening)
             }
@@ -119,6 +126,7 @@ impl EffectPerformer {
                             &served.files_of(&run.key().into()).tree,
                         )?;
                     }
+                    Workflow::Vault(_) => return Err(not_its_effect(owner, effect)),
                 }
                 Ok(Outcome::done())
             }
@@ -131,11 +139,16 @@ impl EffectPerformer {
             Effect::CleanUp => match owner {
                 Workflow::Task(task) => self.clean_up(served, task),
                 Workflow::Run(run) => self.clean_up_run(served, run),
+                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
             },
             Effect::NotifyQuestion => self.notify_question(of_run(owner, effect)?),
             Effect::ReadResult { generation } => {
                 self.read_result(served, of_run(owner, effect)?, *generation)
             }
+            Effect::LookAtAction { hash } => self.look_at_action(served, of_action(owner, effect)?, hash),
+            Effect::CallOffLook { hash } => self.call_off_look(of_action(owner, effect)?, hash),
+            Effect::FireAction { firing } => self.fire(served, of_action(owner, effect)?, *firing),
+            Effect::NotifyAction => self.notify_action(served, of_action(owner, effect)?),
             Effect::ClaimIssue => Self::claim_issue(served, of_task(owner, effect)?),
             Effect::SyncBranch => Self::sync_branch(served, of_task(owner, effect)?),
             Effect::OpenPullRequest => Self::open_pull_request(served, of_task(owner, effect)?),
@@ -172,9 +185,7 @@ impl EffectPerformer {
 fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectError> {
     match owner {
         Workflow::Task(task) => Ok(task),
-        Workflow::Run(run) => {
-            Err(EffectError::never(words::daemon::process::not_its_effect(&run.identity(), effect.kind())))
-        }
+        Workflow::Run(_) | Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
     }
 }
 
@@ -182,11 +193,20 @@ fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectE
 fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectError> {
     match owner {
         Workflow::Run(run) => Ok(run),
-        Workflow::Task(task) => Err(EffectError::never(words::daemon::process::not_its_effect(
-            &task.key.identity(),
-            effect.kind(),
-        ))),
+        Workflow::Task(_) | Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
     }
+}
+
+/// The vault action that ordered an effect which only an action can order.
+fn of_action<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Entry, EffectError> {
+    match owner {
+        Workflow::Vault(entry) => Ok(entry),
+        Workflow::Task(_) | Workflow::Run(_) => Err(not_its_effect(owner, effect)),
+    }
+}
+
+fn not_its_effect(owner: &Workflow, effect: &Effect) -> EffectError {
+    EffectError::never(words::daemon::process::not_its_effect(&owner.id().identity(), effect.kind()))
 }
 
 /// What stands in the way of an effect, and whether it may pass.

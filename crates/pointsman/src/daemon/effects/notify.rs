@@ -8,8 +8,9 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::Run;
 use pointsman_core::task::Notice;
+use pointsman_core::vault::{self, Entry, Policy};
 use pointsman_core::words;
-use pointsman_core::workflow::Workflow;
+use pointsman_core::workflow::{Event, Workflow};
 use serde_json::json;
 
 use super::{EffectError, EffectPerformer, Outcome};
@@ -35,6 +36,7 @@ impl EffectPerformer {
                 (Topic::Task(issue), Some(served.forge.issue_link(issue)), task.escalation.is_some())
             }
             Workflow::Run(run) => (Topic::of_formula(&run.formula.name), None, false),
+            Workflow::Vault(entry) => (Topic::Vault(entry.id().clone()), None, false),
         };
         let project = id.project().clone();
         let posting =
@@ -61,6 +63,22 @@ impl EffectPerformer {
             notice: words::run::question(run, asked),
         })?;
         Ok(Outcome::done())
+    }
+
+    /// Tells people how a vault action stands. The key names the status and the reminder, so that nothing is told twice,
+    /// whoever ordered it. What is settled meanwhile is not told.
+    pub(super) fn notify_action(&self, served: &Served, entry: &Entry) -> Result<Outcome, EffectError> {
+        let Some(before) = entry.told.checked_sub(1) else { return Ok(Outcome::done()) };
+        let (project, id, status) = (&entry.project, entry.id(), entry.status.as_str());
+        self.put_up(&Posting {
+            key: format!("vault/{project}/{id}/{}/{status}/{before}", entry.firings),
+            project: project.clone(),
+            topic: Topic::Vault(id.clone()),
+            link: None,
+            question: entry.question(),
+            notice: words::vault::notice(entry, &Policy::new(&served.config)),
+        })?;
+        Ok(Outcome::learned(Event::Vault(vault::Event::Told)))
     }
 
     /// Tells the people on duty, once for each key: in the log at once, and by all others as soon as they can.

@@ -71,7 +71,7 @@ impl EffectPerformer {
         self.announce(served, &id, &session)?;
         let (prepared, in_tmux) = match owner {
             Workflow::Task(_) => ("session-prepared", "session-in-tmux"),
-            Workflow::Run(_) => ("run-session-prepared", "run-session-in-tmux"),
+            Workflow::Run(_) | Workflow::Vault(_) => ("run-session-prepared", "run-session-in-tmux"),
         };
         crash_point(prepared);
         let new = NewSession {
@@ -108,7 +108,7 @@ impl EffectPerformer {
         // A run is followed by its steps and its result: without a terminal it is through after its turn.
         let last = match owner {
             Workflow::Task(_) => false,
-            Workflow::Run(_) => headless,
+            Workflow::Run(_) | Workflow::Vault(_) => headless,
         };
         let words = AgentInput { operation: "start", text: &line, last };
         self.drivers.say(&id.identity(), running, &epoch(&id.session(generation)), &words)?;
@@ -185,11 +185,15 @@ impl EffectPerformer {
         // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
         let claims = match owner {
             Workflow::Task(_) => opening,
-            Workflow::Run(_) => Opening::Fresh,
+            Workflow::Run(_) | Workflow::Vault(_) => Opening::Fresh,
         };
         let prepared = match owner {
             Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
             Workflow::Run(run) => self.prepare_run(served, run, generation, session_files)?,
+            Workflow::Vault(_) => {
+                let why = words::daemon::process::not_its_effect(&owner.id().identity(), "start_session");
+                return Err(EffectError::never(why));
+            }
         };
         make_phase_file(&session_files.phase_file, claims).map_err(|why| {
             EffectError::never(words::daemon::session::phase_file_unusable(&session_files.phase_file, why))
@@ -204,7 +208,9 @@ impl EffectPerformer {
                 (Workflow::Task(task), Some(main)) => {
                     self.require_program(served, task, program, &found, main)?;
                 }
-                (Workflow::Task(_) | Workflow::Run(_), _) => require_program_of_run(program, &found)?,
+                (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_), _) => {
+                    require_program_of_run(program, &found)?;
+                }
             }
         }
         let flag = served.config.agent_kind(role).capabilities().model_flag;
@@ -462,6 +468,7 @@ pub(super) fn first_line(owner: &Workflow, session_files: &SessionFiles, generat
     match owner {
         Workflow::Task(task) => words::message::first_line(task, &prompt.to_string_lossy()),
         Workflow::Run(run) => words::run::first_line(run, &prompt.to_string_lossy()),
+        Workflow::Vault(entry) => entry.id().to_string(),
     }
 }
 
@@ -470,6 +477,7 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
     match owner {
         Workflow::Task(_) => served.config.roles.get(owner.role()).model.clone(),
         Workflow::Run(run) => run.model.clone(),
+        Workflow::Vault(_) => None,
     }
 }
 

@@ -1,15 +1,17 @@
 //! Inputs: events of a workflow on their way into the store.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use pointsman_core::ids::{RunKey, TaskKey};
+use pointsman_core::ids::{ActionKey, RunKey, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::QuestionId;
 use pointsman_core::part::session;
 use pointsman_core::run::{self, Run};
 use pointsman_core::task::{self, Exit, Refused, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_core::workflow::{Event, WorkflowId};
+use pointsman_core::vault;
+use pointsman_core::workflow::{Event, Workflow, WorkflowId};
 use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, Outgoing, SessionRow, Write};
 use serde_json::json;
 
@@ -19,7 +21,7 @@ pub struct Input {
     pub workflow: WorkflowId,
     pub event: InputKind,
     /// The workflow as it is at its very beginning, if this begins it.
-    pub begins: Option<Box<Run>>,
+    pub begins: Option<Workflow>,
     /// Names the outside thing it came from, so that it counts once.
     pub dedup: Option<String>,
     /// The effect whose result it is.
@@ -61,7 +63,19 @@ impl Input {
 
     /// A run begins.
     pub fn begin(run: Run) -> Self {
-        Self { begins: Some(Box::new(run.clone())), ..Self::of_run(run.key(), run::Event::Begun) }
+        let (key, begins) = (run.key(), Some(Workflow::Run(Arc::new(run))));
+        Self { begins, ..Self::of_run(key, run::Event::Begun) }
+    }
+
+    /// An event of a vault action with nothing attached.
+    pub fn of_action(key: ActionKey, event: vault::Event) -> Self {
+        Self::of(WorkflowId::Vault(key), Event::Vault(event))
+    }
+
+    /// An action is submitted. `rule` is what the operator says about its type.
+    pub fn submit(entry: vault::Entry, rule: Option<vault::Estimate>) -> Self {
+        let (key, begins) = (entry.key(), Some(Workflow::Vault(Arc::new(entry))));
+        Self { begins, ..Self::of_action(key, vault::Event::Submitted { rule }) }
     }
 
     /// Something became known about the session of a workflow.
@@ -179,6 +193,23 @@ impl Input {
             exit = Some(*how);
         }
         self.correct_end(&mut change, &before.session, exit);
+        change
+    }
+
+    /// An event that the action has taken, and which made it `after`, or has refused.
+    pub(super) fn action_change(
+        &self,
+        now: Timestamp,
+        event: &vault::Event,
+        before: &vault::Entry,
+        after: Result<&vault::Entry, &Refused>,
+    ) -> Change {
+        let refused = after.err();
+        let after = after.unwrap_or(before);
+        let mut change = self.fill(Change::logged(now, &after.project, &event.entry(before, after)));
+        if let Some(refused) = refused {
+            change.data["refused"] = json!(refused.to_string());
+        }
         change
     }
 

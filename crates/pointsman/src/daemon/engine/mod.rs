@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::config::Config;
-use pointsman_core::ids::{ProjectName, RunKey, TaskKey};
+use pointsman_core::ids::{ActionKey, ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::{self, Question, QuestionId};
 use pointsman_core::run::Run;
@@ -19,11 +19,12 @@ use pointsman_core::signal::Signal;
 use pointsman_core::snapshot::Unreadable;
 use pointsman_core::task::{self, Exit, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault;
 use pointsman_core::words;
 use pointsman_core::workflow::{Event, Next, Rules, Workflow, WorkflowId, signals, step};
 use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, RunScope, SessionRow,
-    SessionScope, Store, Write,
+    SessionScope, Store, VaultScope, Write,
 };
 
 pub use input::{Input, InputKind};
@@ -50,13 +51,14 @@ pub struct Engine {
     store: Store,
     tasks: BTreeMap<TaskKey, Arc<Task>>,
     runs: BTreeMap<RunKey, Arc<Run>>,
+    actions: BTreeMap<ActionKey, Arc<vault::Entry>>,
     rules: BTreeMap<ProjectName, Rules>,
     /// What the workers hold: at most one effect of a workflow, even if it was superseded meanwhile.
     in_flight: BTreeMap<WorkflowId, EffectId>,
     /// Workflows with effects that nobody can perform, because the workflow cannot be read. The effects wait.
     stuck: BTreeSet<WorkflowId>,
     changed: bool,
-    /// Whether something happened to runs, which roles, the vault and people's answers wait for.
+    /// Whether something happened to runs, which roles and people's answers wait for.
     runs_changed: bool,
     /// When budgets of time and restarts are looked at next.
     budgets_at: Timestamp,
@@ -71,6 +73,7 @@ impl Engine {
             store,
             tasks: BTreeMap::new(),
             runs: BTreeMap::new(),
+            actions: BTreeMap::new(),
             rules: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             stuck: BTreeSet::new(),
@@ -102,14 +105,17 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let mut runs = BTreeMap::new();
+        let (mut runs, mut actions) = (BTreeMap::new(), BTreeMap::new());
         for project in store.projects()? {
             for run in store.runs(&project.name, RunScope::Open)? {
                 runs.insert(run.key(), Arc::new(run));
             }
+            for entry in store.vault_entries(&project.name, VaultScope::Open)? {
+                actions.insert(entry.key(), Arc::new(entry));
+            }
         }
         self.stuck = store.unreadable()?.iter().filter_map(Unreadable::workflow).collect();
-        (self.tasks, self.runs) = (tasks, runs);
+        (self.tasks, self.runs, self.actions) = (tasks, runs, actions);
         (self.changed, self.runs_changed) = (true, true);
         Ok(())
     }
@@ -175,7 +181,8 @@ impl Engine {
     /// All workflows that are not over.
     pub fn workflows(&self) -> impl Iterator<Item = Workflow> {
         let tasks = self.tasks.values().cloned().map(Workflow::Task);
-        tasks.chain(self.runs.values().cloned().map(Workflow::Run))
+        let runs = self.runs.values().cloned().map(Workflow::Run);
+        tasks.chain(runs).chain(self.actions.values().cloned().map(Workflow::Vault))
     }
 
     /// A workflow that is not over.
@@ -183,6 +190,7 @@ impl Engine {
         match id {
             WorkflowId::Task(key) => self.tasks.get(key).cloned().map(Workflow::Task),
             WorkflowId::Run(key) => self.runs.get(key).cloned().map(Workflow::Run),
+            WorkflowId::Vault(key) => self.actions.get(key).cloned().map(Workflow::Vault),
         }
     }
 
@@ -229,7 +237,7 @@ impl Engine {
     }
 
     fn step(
-        &mut self,
+        &self,
         batch: &mut Batch,
         input: &Input,
         now: Timestamp,
@@ -269,7 +277,7 @@ impl Engine {
             return Ok(Err(Refused::NotNow(questions::why_over(&self.store, id, now)?)));
         }
         match step(&before, event, rules, now) {
-            Ok(Next { workflow, effects }) => {
+            Ok(Next { workflow, effects, told }) => {
                 let known = self.workflow(&input.workflow).is_some();
                 let idle = workflow == before && effects.is_empty() && known;
                 if !idle || input.must_be_written() || input.dedup.is_some() {
@@ -289,10 +297,15 @@ impl Engine {
                     match &workflow {
                         Workflow::Task(task) => change.task = Some(Task::clone(task)),
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
+                        Workflow::Vault(entry) => change.vault = Some(vault::Entry::clone(entry)),
                     }
                     batch.changes.push(change);
                     batch.changes.extend(questions::written(&asked, now));
                     batch.workflows.insert(input.workflow.clone(), workflow);
+                }
+                // With the same commit: nobody waits for something that was never told.
+                for (id, event) in told {
+                    let _ = self.step(batch, &Input::of(id, event), now)?;
                 }
                 Ok(Ok(()))
             }
@@ -334,7 +347,7 @@ impl Engine {
                 Ok(Workflow::Task(Arc::new(Task::new(key.clone(), title.clone(), branch, now))))
             }
             (Ok(None), id, _) => match &input.begins {
-                Some(run) => Ok(Workflow::Run(Arc::new(Run::clone(run)))),
+                Some(workflow) => Ok(workflow.clone()),
                 None => Err(Refused::NotNow(words::daemon::request::unknown_workflow(id))),
             },
             (Err(why), _, _) => Err(Refused::NotNow(why)),
@@ -360,6 +373,10 @@ impl Engine {
                 let status = run.status.as_str();
                 tracing::info!(run = %run.key(), status, event = change.kind, "step");
             }
+            if let Some(entry) = &change.vault {
+                let status = entry.status.as_str();
+                tracing::info!(action = %entry.key(), status, event = change.kind, "step");
+            }
         }
         self.runs_changed |= batch.changes.iter().any(|change| change.run.is_some());
         if batch.changes.iter().any(|change| !change.sessions.is_empty()) {
@@ -372,6 +389,10 @@ impl Engine {
                 (WorkflowId::Task(key), _) => drop(self.tasks.remove(&key)),
                 (WorkflowId::Run(key), Workflow::Run(run)) if open => drop(self.runs.insert(key, run)),
                 (WorkflowId::Run(key), _) => drop(self.runs.remove(&key)),
+                (WorkflowId::Vault(key), Workflow::Vault(entry)) if open => {
+                    drop(self.actions.insert(key, entry));
+                }
+                (WorkflowId::Vault(key), _) => drop(self.actions.remove(&key)),
             }
         }
         self.changed = true;
@@ -398,6 +419,10 @@ impl Engine {
                 let run = self.store.run(&key.project, key.id);
                 // A name with another role is the name of no run.
                 run.map(|run| run.filter(|run| run.key() == *key).map(Arc::new).map(Workflow::Run))
+            }
+            WorkflowId::Vault(key) => {
+                let entry = self.store.vault_entry(&key.project, &key.id);
+                entry.map(|entry| entry.map(Arc::new).map(Workflow::Vault))
             }
         };
         match found {
@@ -513,7 +538,9 @@ impl Engine {
     fn wakes(&self, workflow: &Workflow) -> Option<Timestamp> {
         match workflow {
             Workflow::Task(task) => task.wake_at(),
-            Workflow::Run(run) => workflow.wake_at(self.rules.get(&run.project)?),
+            Workflow::Run(_) | Workflow::Vault(_) => {
+                workflow.wake_at(self.rules.get(workflow.id().project())?)
+            }
         }
     }
 
@@ -688,6 +715,11 @@ impl Batch {
                 let mut run = Run::clone(&run);
                 self.number(run.question.as_mut(), next);
                 Workflow::Run(Arc::new(run))
+            }
+            Workflow::Vault(entry) => {
+                let mut entry = vault::Entry::clone(&entry);
+                self.number(entry.asked.as_mut(), next);
+                Workflow::Vault(Arc::new(entry))
             }
         }
     }

@@ -8,6 +8,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::WorkState;
 use pointsman_core::task::{self, Refused};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault;
 use pointsman_core::workflow::{Event, Workflow};
 use pointsman_store::{Change, SessionRow};
 
@@ -34,10 +35,18 @@ pub(super) fn change(
         (Workflow::Run(before), Event::Run(event), Err(refused)) => {
             input.run_change(now, event, before, Err(refused))
         }
-        // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
-        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => {
-            input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
+        (Workflow::Vault(before), Event::Vault(event), Ok(Workflow::Vault(after))) => {
+            input.action_change(now, event, before, Ok(after))
         }
+        (Workflow::Vault(before), Event::Vault(event), Err(refused)) => {
+            input.action_change(now, event, before, Err(refused))
+        }
+        // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
+        (
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_),
+            _,
+        ) => input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new())),
     }
 }
 
@@ -46,6 +55,7 @@ pub(super) fn asked(workflow: &Workflow) -> Option<&Question> {
     match workflow {
         Workflow::Task(task) => task.escalation.as_ref(),
         Workflow::Run(run) => run.question.as_ref(),
+        Workflow::Vault(entry) => entry.asked.as_ref(),
     }
 }
 
@@ -63,7 +73,14 @@ pub(super) fn question_changes(
         (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
             run::questions(before, event, after, now)
         }
-        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => Vec::new(),
+        (Workflow::Vault(before), Event::Vault(event), Workflow::Vault(after)) => {
+            vault::questions(before, event, after, now)
+        }
+        (
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_),
+            _,
+        ) => Vec::new(),
     }
 }
 
@@ -74,6 +91,7 @@ pub(super) fn is_claim(event: &Event) -> bool {
         Event::Run(event) => {
             matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
         }
+        Event::Vault(_) => false,
     }
 }
 
@@ -92,6 +110,7 @@ pub(super) fn registered(
     let model = match after {
         Workflow::Task(_) => config.roles.get(role).model.clone(),
         Workflow::Run(run) => run.model.clone(),
+        Workflow::Vault(_) => return None,
     };
     Some(SessionRow {
         session: id.session(generation),

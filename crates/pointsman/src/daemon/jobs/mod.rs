@@ -330,11 +330,6 @@ impl Jobs {
         self.lock().names.clone()
     }
 
-    /// Whether a job of this name is queued or at work.
-    pub(super) fn is_running(&self, name: &str) -> bool {
-        self.lock().names.contains(name)
-    }
-
     /// Like [`Self::submit`]; what is under way under this name begins anew when it is through.
     pub(super) fn submit_anew(
         self: &Arc<Self>,

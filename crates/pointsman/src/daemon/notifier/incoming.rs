@@ -6,7 +6,7 @@ use std::time::Duration;
 use pointsman_adapters::notify::matrix::Own;
 use pointsman_core::chat::{ChatAction, Command, MessageContext, PersonMessage, Reply, Report, act};
 use pointsman_core::config::NotifierKind;
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::{ActionKey, ProjectName, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::part::question::{Binding, Owner, QuestionId, bind};
@@ -305,11 +305,11 @@ impl PersonInput<'_> {
 
     fn decide(&self, engine: &mut Engine, event: core_vault::Event) -> Result<()> {
         let Some(id) = self.action() else { return Ok(()) };
-        let with = |change: &mut Change, entry: &core_vault::Entry| {
-            change.dedup = Some(self.name.clone());
-            change.notices = vec![self.reply(words::chat::decided(entry), None)];
-        };
-        match vault::happened_with(engine, self.project, id, &event, self.now, with)? {
+        let decided = words::chat::decided(id, matches!(event, core_vault::Event::Approved { .. }));
+        let key = ActionKey { project: self.project.clone(), id: id.clone() };
+        let (dedup, notices) = (Some(self.name.clone()), vec![self.reply(decided, None)]);
+        let input = Input { dedup, notices, ..Input::of_action(key, event) };
+        match vault::happened(engine, input, self.now)? {
             Ok(_) => Ok(()),
             Err(NotTaken::Missing) => {
                 self.answer(engine, words::chat::not_taken(words::daemon::notifier::no_such_action()))

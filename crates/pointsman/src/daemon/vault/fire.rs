@@ -6,22 +6,21 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::phase_file::write_state_file;
 use pointsman_adapters::process::{End, Error, Finished, Run};
 use pointsman_adapters::secret::{Dotenv, private_text};
 use pointsman_core::config::VaultType;
-use pointsman_core::ids::ProjectName;
 use pointsman_core::text::{clean_block, clean_line, tail_lines};
-use pointsman_core::vault::{ActionId, Entry, Event, Outcome, Status};
+use pointsman_core::vault::{Entry, Event, Firing, Outcome, Status};
 use pointsman_core::words;
+use pointsman_core::workflow;
 
 use super::call;
 use crate::daemon::crash::crash_point;
-use crate::daemon::effects::{EffectPerformer, chain};
-use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::effects::{EffectError, EffectPerformer, chain};
+use crate::daemon::engine::Input;
+use crate::daemon::outcome::Outcome as Performance;
 use crate::daemon::served::Served;
 
 /// What a handler gets of the daemon's environment beside its secrets.
@@ -31,34 +30,32 @@ pub(super) const LOG_BYTES: usize = 256 * 1024;
 /// A shorter value is not looked for in the output: half the words there would be hidden.
 const LEAST_SECRET: usize = 4;
 
-/// A running handler's name among the jobs.
-pub(super) fn name(project: &ProjectName, id: &ActionId) -> String {
-    format!("vault {project} {id}")
-}
-
-/// Has the loop write down what happened; the action as it is then, if it was taken.
-pub(super) fn tell(inbox: &Inbox, project: &ProjectName, id: &ActionId, event: Event) -> Option<Entry> {
-    let (written, answer) = sync_channel(1);
-    inbox.send(Inbound::Vault { project: project.clone(), id: id.clone(), event, written });
-    // The daemon's end drops the other side.
-    answer.recv().ok().flatten().map(|entry| *entry)
-}
-
-/// Fires an action on a thread of its own; nothing if it is being fired already.
-pub(super) fn start(inbox: &Inbox, world: &Arc<EffectPerformer>, served: &Arc<Served>, id: &ActionId) {
-    let (inbox, world, id) = (inbox.clone(), Arc::clone(world), id.clone());
-    let project = served.config.name.clone();
-    let jobs = Arc::clone(&world.jobs);
-    jobs.submit(name(&project, &id), served, move |_, served| {
-        crash_point("vault-before-intent");
-        let begun = tell(&inbox, &project, &id, Event::FiringBegun);
-        let Some(entry) = begun.filter(|entry| entry.status == Status::Firing) else { return };
+impl EffectPerformer {
+    /// Runs the handler of an action, unless it may have run before.
+    pub(in crate::daemon) fn fire(
+        &self,
+        served: &Served,
+        entry: &Entry,
+        firing: u32,
+    ) -> Result<Performance, EffectError> {
+        let learned = |event| Ok(Performance::learned(workflow::Event::Vault(event)));
+        match entry.firing(firing) {
+            Firing::Begin => {}
+            Firing::InDoubt => return learned(Event::FiringLost),
+            Firing::Overtaken => return Ok(Performance::done()),
+        }
+        let (project, id) = (&entry.project, entry.id());
+        let Some(begun) = self.jobs.inbox.record(Input::of_action(entry.key(), Event::FiringBegun)) else {
+            return Err(EffectError::later(words::daemon::process::is_stopping()));
+        };
+        let is_ours = |entry: &Entry| entry.status == Status::Firing && entry.firings == firing;
+        let entry = self.read(|store| store.vault_entry(project, id))?.filter(is_ours);
+        let (Ok(()), Some(entry)) = (begun, entry) else { return Ok(Performance::done()) };
         crash_point("vault-intent-written");
-        let outcome = run(&world, served, &entry);
+        let outcome = run(self, served, &entry);
         crash_point("vault-handler-ran");
-        let _ = tell(&inbox, &project, &id, Event::FiringEnded { firing: entry.firings, outcome });
-        crash_point("vault-outcome-written");
-    });
+        learned(Event::FiringEnded { firing, outcome })
+    }
 }
 
 fn run(world: &EffectPerformer, served: &Served, entry: &Entry) -> Outcome {

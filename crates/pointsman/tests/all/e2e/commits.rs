@@ -64,6 +64,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "event:vault_looked",
             "event:vault_expired",
             "event:vault_lost",
+            "event:vault_time_passed",
         ],
     ),
     (

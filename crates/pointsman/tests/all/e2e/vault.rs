@@ -246,7 +246,7 @@ fn e2e_kill_at_every_step_of_a_vault_action() {
         daemon.wait_for(&format!("the daemon to die at {place}"), || daemon.has_ended().then_some(()));
         daemon.kill_daemon();
         daemon.start();
-        let unsure = matches!(place, "vault-intent-written" | "vault-handler-ran");
+        let unsure = matches!(place, "vault-intent-written" | "vault-handler-ran" | "after-fire_action");
         wait_status(&daemon, &id, if unsure { "uncertain" } else { "fired" });
         let ran = usize::from(place != "vault-intent-written");
         assert_eq!(runs(&daemon, &id), ran, "{place}");

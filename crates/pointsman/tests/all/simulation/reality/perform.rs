@@ -115,7 +115,12 @@ impl Reality {
                 self.session_files(issue).phase = None;
                 Outcome::done()
             }
-            Effect::ReadResult { .. } | Effect::NotifyQuestion => panic!("no task orders this"),
+            Effect::ReadResult { .. }
+            | Effect::NotifyQuestion
+            | Effect::LookAtAction { .. }
+            | Effect::CallOffLook { .. }
+            | Effect::FireAction { .. }
+            | Effect::NotifyAction => panic!("no task orders this"),
             Effect::VerifyMerge => {
                 let recorded = task.pr.and_then(|pr| self.pull_requests[&pr].merged_as.clone());
                 let found = || task.head.as_ref().filter(|head| self.main.iter().any(|l| l.sha == **head));

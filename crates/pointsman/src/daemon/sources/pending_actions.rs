@@ -1,4 +1,4 @@
-//! The next duties of all vaults, decided anew at every look.
+//! Files in the pending directories of the vaults: actions that were put there instead of being submitted by a command.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,14 +9,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointsman_adapters::phase_file::{read_result_file, remove_own_file};
-use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::vault::{Duty, Entry, Event, MAX_BYTES, Policy, duty};
+use pointsman_core::vault::MAX_BYTES;
 use pointsman_core::words;
-use pointsman_store::VaultScope;
 
-use super::{fire, look};
 use crate::control::protocol::{FailureKind, Reply, Request, VaultCommand};
-use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
@@ -30,67 +26,25 @@ const FILES: usize = 100;
 /// Tells two states of a file apart.
 type Stamp = (u64, i64, i64, u64);
 
-/// Looks after all vaults.
-pub(crate) struct Watch {
+/// Looks into all pending directories.
+pub(crate) struct PendingActions {
     inbox: Inbox,
     world: Arc<EffectPerformer>,
     /// Files that could not be used at the last look: perhaps they are just being written.
     unusable: BTreeMap<PathBuf, Stamp>,
 }
 
-impl Watch {
+impl PendingActions {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, unusable: BTreeMap::new() }
     }
 
-    /// Does what is due.
+    /// Takes what is there.
     pub(crate) fn look(&mut self) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             self.take_files(served);
-            let open = self.world.read(|store| store.vault_entries(&served.config.name, VaultScope::Open));
-            match open {
-                Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
-                Err(error) => tracing::error!(%error, "the vault could not be read"),
-            }
-            look::call_off(&self.inbox, &self.world, served);
-        }
-    }
-
-    fn attend(&self, served: &Arc<Served>, entry: &Entry) {
-        let policy = Policy::new(&served.config);
-        let tell = |event| fire::tell(&self.inbox, &entry.project, entry.id(), event);
-        match duty(entry, &policy, clock::now()) {
-            Duty::Wait => {}
-            Duty::Time => drop(tell(Event::TimePassed)),
-            Duty::Look => look::attend(&self.inbox, &self.world, served, entry),
-            Duty::Fire => fire::start(&self.inbox, &self.world, served, entry.id()),
-            Duty::Follow => {
-                if !self.world.jobs.is_running(&fire::name(&entry.project, entry.id())) {
-                    drop(tell(Event::FiringLost));
-                }
-            }
-            Duty::Tell => {
-                let (project, id, status) = (&entry.project, entry.id(), entry.status.as_str());
-                // The same words under the same key, however often a crash has us say them.
-                let key = format!("vault/{project}/{id}/{}/{status}/{}", entry.firings, entry.told);
-                let posting = Posting {
-                    key,
-                    project: project.clone(),
-                    topic: Topic::Vault(id.clone()),
-                    link: None,
-                    question: entry.question(),
-                    notice: words::vault::notice(entry, &policy),
-                };
-                match self.world.put_up(&posting) {
-                    Ok(()) => {
-                        crash_point("vault-told");
-                        drop(tell(Event::Told));
-                    }
-                    Err(error) => tracing::error!(%error, "nobody could be told of the vault"),
-                }
-            }
         }
     }
 
