@@ -14,10 +14,25 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::session::Status;
 
-/// The identity of an agent: the newest session of a name.
+/// The role of an identity: that of an agent, or the daemon itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum IdentityRole {
+    Daemon(DaemonRole),
+    Agent(Role),
+}
+
+/// The word for the daemon where agents have their role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DaemonRole {
+    Daemon,
+}
+
+/// The identity of an agent: the newest session of a name. The daemon has one too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    pub role: Role,
+    pub role: IdentityRole,
     pub name: String,
     pub session_id: String,
     pub pid: Option<u32>,
@@ -41,7 +56,8 @@ pub struct Agent {
     #[serde(flatten)]
     pub identity: Identity,
     pub liveness: Colour,
-    pub project: ProjectName,
+    /// None for the daemon, which serves all projects.
+    pub project: Option<ProjectName>,
     pub task: Option<Number>,
     pub state: Option<State>,
     pub phase: Option<Phase>,

@@ -2,14 +2,14 @@
 
 use pointsman_core::session::budget::Spent;
 use pointsman_store::{SessionRow, SessionStatus};
-use pointsman_view::agent::Identity;
+use pointsman_view::agent::{Identity, IdentityRole};
 use pointsman_view::session::{Session, Status};
 use pointsman_view::task::usd;
 
 /// The identity of a session.
 pub(crate) fn of(row: &SessionRow) -> Identity {
     Identity {
-        role: row.role,
+        role: IdentityRole::Agent(row.role),
         name: row.name().to_owned(),
         session_id: row.session.clone(),
         pid: row.pid,

@@ -292,7 +292,7 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
 
 fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let identity = agent::Identity {
-        role: Role::Dev,
+        role: agent::IdentityRole::Agent(Role::Dev),
         name: text("shop-3"),
         session_id: text("dev-shop-3.1"),
         pid: Some(7),
@@ -312,7 +312,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let agent = agent::Agent {
         identity,
         liveness: Colour::Green,
-        project: shop(),
+        project: Some(shop()),
         task: Some(3),
         state: Some(State::Working),
         phase: None,

@@ -6,11 +6,12 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::{Spent, dollars};
 use pointsman_core::session::context::Gauge;
-use pointsman_core::session::liveness::{Rules, SessionHealth, colour};
+use pointsman_core::session::liveness::{Liveness, Rules, SessionHealth, colour};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
-use pointsman_view::agent::Agent;
+use pointsman_view::agent::{Agent, Identity};
+use pointsman_view::session::Status;
 use pointsman_view::task::usd;
 
 use super::context::Context;
@@ -49,6 +50,8 @@ pub(crate) struct Arguments {
 struct Agents {
     rows: Vec<AgentRow>,
     standings: Vec<SessionHealth>,
+    /// The daemon itself, after all others.
+    daemon: Option<(Identity, SessionHealth)>,
 }
 
 impl Agents {
@@ -57,7 +60,10 @@ impl Agents {
     }
 
     fn shown(&self, now: Timestamp) -> Vec<Agent> {
-        self.each().map(|(row, standing)| view(row, standing, now)).collect()
+        let agents = self.each().map(|(row, standing)| view(row, standing, now));
+        agents
+            .chain(self.daemon.as_ref().map(|(identity, standing)| daemon_view(identity, *standing, now)))
+            .collect()
     }
 }
 
@@ -66,12 +72,16 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         loop {
             let now = time::now();
-            let agents = match context.store()? {
+            let mut agents = match context.store()? {
                 Some(store) => self.look(context, &store, now)?,
                 None => Agents::default(),
             };
+            let running = client::is_running(&context.paths.control_socket());
+            if context.wanted.is_none() {
+                agents.daemon = self.daemon(context, running, now);
+            }
             self.print(context, &agents, now)?;
-            if !client::is_running(&context.paths.control_socket()) {
+            if !running {
                 context.out.say(
                     "The daemon is not running: this is what it wrote last, and what the processes say (pointsman up).",
                 );
@@ -94,7 +104,21 @@ impl Arguments {
             witness.health(&row.session, rules, now)
         };
         let standings = rows.iter().map(standing).collect();
-        Ok(Agents { rows, standings })
+        Ok(Agents { rows, standings, daemon: None })
+    }
+
+    /// The daemon as its own file shows it. One that ended in order is shown with those that have ended.
+    fn daemon(&self, context: &Context, running: bool, now: Timestamp) -> Option<(Identity, SessionHealth)> {
+        let text = std::fs::read(context.paths.state().join(daemon::IDENTITY_FILE)).ok()?;
+        let identity: Identity = serde_json::from_slice(&text).ok()?;
+        let quiet = now.since(identity.last_seen.0) > Rules::of(&Config::default().timing).stale_after;
+        let standing = match (running, identity.status) {
+            (true, _) if quiet => SessionHealth::Open(Liveness::Stale),
+            (true, _) => SessionHealth::Open(Liveness::Alive),
+            (false, Status::Terminated) => SessionHealth::Ended,
+            (false, Status::Starting | Status::Active | Status::Crashed) => SessionHealth::Crashed,
+        };
+        (self.all || standing != SessionHealth::Ended).then_some((identity, standing))
     }
 
     fn print(&self, context: &Context, agents: &Agents, now: Timestamp) -> Result<(), Failure> {
@@ -145,7 +169,48 @@ fn table(agents: &Agents, now: Timestamp) -> Table<'_> {
             cost(session).into(),
         ]);
     }
+    if let Some((identity, standing)) = &agents.daemon {
+        let colour = colour(*standing);
+        let (begun, seen) = (identity.created_at.0, identity.last_seen.0);
+        table.row([
+            Cell::styled(format!("{} {}", colour.mark(), standing.word()), style::of_session(colour)),
+            identity.session_id.as_str().into(),
+            "daemon".into(),
+            "".into(),
+            "".into(),
+            "".into(),
+            "".into(),
+            time::rough(now.since(begun)).into(),
+            time::relative(seen, now).into(),
+            "".into(),
+            "".into(),
+            "".into(),
+        ]);
+    }
     table
+}
+
+/// The view of the daemon, which costs nothing and works on no task.
+fn daemon_view(identity: &Identity, standing: SessionHealth, now: Timestamp) -> Agent {
+    Agent {
+        identity: identity.clone(),
+        liveness: colour(standing),
+        project: None,
+        task: None,
+        state: None,
+        phase: None,
+        work_phase: None,
+        exit: None,
+        ended_at: None,
+        context_percent: None,
+        context_source: None,
+        cost_usd: None,
+        tokens: None,
+        token_classes: None,
+        turns: 0,
+        restarts: 0,
+        wall_seconds: now.since(identity.created_at.0).as_secs(),
+    }
 }
 
 /// What nobody told is a dash and not nothing: not every agent tells.
@@ -164,7 +229,7 @@ fn view(row: &AgentRow, standing: SessionHealth, now: Timestamp) -> Agent {
     Agent {
         identity: identity::of(session),
         liveness: colour(standing),
-        project: session.project.clone(),
+        project: Some(session.project.clone()),
         task: session.issue,
         state: row.state,
         phase: row.phase,

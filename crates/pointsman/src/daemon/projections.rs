@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::clock;
+use super::own_identity::OwnIdentity;
 use super::projects::read_config;
 use crate::{identity, queue_view};
 
@@ -45,7 +46,11 @@ pub(crate) struct Projections {
 
 impl Projections {
     /// Starts the writer. It ends when the last handle is dropped.
-    pub(crate) fn start(reader: Store, announced: Arc<Announced>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        reader: Store,
+        announced: Arc<Announced>,
+        own: Option<OwnIdentity>,
+    ) -> std::io::Result<Self> {
         let (nudge, nudged) = sync_channel::<()>(1);
         sweep(&reader);
         let written = Written::default();
@@ -55,7 +60,7 @@ impl Projections {
                 wake(&touched);
             }
         })?);
-        let writer = Writer { reader, announced, written, watch: Arc::downgrade(&watch) };
+        let mut writer = Writer { reader, announced, own, written, watch: Arc::downgrade(&watch) };
         std::thread::Builder::new().name("projections".to_owned()).spawn(move || {
             loop {
                 match nudged.recv_timeout(LOOK) {
@@ -95,12 +100,14 @@ fn is_our_own(event: &FileEvent, written: &Written) -> bool {
 struct Writer {
     reader: Store,
     announced: Arc<Announced>,
+    own: Option<OwnIdentity>,
     written: Written,
     watch: Weak<FileWatch>,
 }
 
 impl Writer {
-    fn write_all(&self) {
+    fn write_all(&mut self) {
+        let own = self.own.as_mut().map(|own| (own.file(), value(own.renewed())));
         let (projects, agents) = match (self.reader.projects(), self.reader.agents(None, false)) {
             (Ok(projects), Ok(agents)) => (projects, agents),
             (Err(error), _) | (_, Err(error)) => {
@@ -125,6 +132,11 @@ impl Writer {
         }
         let checkouts: BTreeMap<ProjectName, PathBuf> =
             projects.into_iter().map(|p| (p.name, p.checkout)).filter(|(_, c)| c.is_dir()).collect();
+        for checkout in checkouts.values() {
+            if let Some((file, identity)) = &own {
+                self.write(checkout, IDENTITIES, file, identity.clone());
+            }
+        }
         for agent in agents {
             let Some(checkout) = checkouts.get(&agent.session.project) else { continue };
             let name = format!("{}.json", agent.session.identity);

@@ -34,6 +34,7 @@ use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::notifier;
+use super::own_identity::{self, LoopTurns, OwnIdentity};
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
@@ -128,6 +129,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
     let [runs, notices, roles, settings] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
+    let turns = LoopTurns::new(clock::now());
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -139,7 +141,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         projections: Projections::start(
             Store::open_read_only(&paths.database())?,
             Arc::clone(&world.announced),
+            // A command that works on one merge queue is no daemon.
+            options.only_queue.is_none().then(|| OwnIdentity::new(paths.state(), turns.clone())),
         )?,
+        turns: turns.clone(),
         poller: Arc::clone(&poller),
         runs: Arc::clone(&runs),
         notices: Arc::clone(&notices),
@@ -230,6 +235,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     stop_on_signals(&inbox)?;
     eprintln!("ready");
     dispatcher.run();
+    own_identity::ended(paths.state(), &turns);
     poller.stop();
     runs.stop();
     notices.stop();

@@ -28,6 +28,7 @@ use super::engine::{Engine, Input};
 use super::factory;
 use super::inbound::Inbound;
 use super::notifier::{self, NotifierReport};
+use super::own_identity::LoopTurns;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::projects;
@@ -60,6 +61,7 @@ pub(crate) struct Dispatcher {
     pub exits: Arc<Exits>,
     /// Identities and work states as files.
     pub(crate) projections: Projections,
+    pub(crate) turns: LoopTurns,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
     pub runs: Arc<WatchThread>,
@@ -83,6 +85,7 @@ impl Dispatcher {
         let mut acknowledgements_at = clock::now();
         loop {
             let now = clock::now();
+            self.turns.turned(now);
             if !self.only_queue {
                 self.until_written("time", |d| d.engine.tick(now));
                 if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {

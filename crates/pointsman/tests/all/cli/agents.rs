@@ -17,6 +17,7 @@ fn colours(agents: &Value) -> Vec<(&str, &str)> {
     let agents = agents.as_array().unwrap();
     agents
         .iter()
+        .filter(|agent| agent["role"] != "daemon")
         .map(|agent| (agent["session_id"].as_str().unwrap(), agent["liveness"].as_str().unwrap()))
         .collect()
 }

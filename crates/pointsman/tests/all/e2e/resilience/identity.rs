@@ -81,8 +81,10 @@ fn e2e_r1_1_r1_2_r1_3_r2_1_r2_2_r2_7_ac_1_1_ac_2_1_a_session_finds_its_identity_
     let now = wait_file(&daemon, &identity_file(&daemon, issue), |v| v["status"] == "active");
     assert_eq!(now["pid"], daemon.session_pid(issue));
     assert_eq!(daemon.git_in(&daemon.checkout(), &["status", "--porcelain"]), "?? pointsman.toml");
-    let left = std::fs::read_dir(identity_file(&daemon, issue).parent().unwrap()).unwrap().count();
-    assert_eq!(left, 1, "no draft of a file is left");
+    let files = std::fs::read_dir(identity_file(&daemon, issue).parent().unwrap()).unwrap();
+    let names: BTreeSet<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let others = names.iter().filter(|name| !name.starts_with("daemon-") || !name.ends_with(".json"));
+    assert_eq!(others.collect::<Vec<_>>(), ["dev-shop-1.json"], "no draft of a file is left");
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn e2e_r1_7_a_program_that_ends_by_itself_is_terminated_and_one_that_fails_has_c
     assert_eq!(exits, ["exited".into(), "crashed".into(), serde_json::Value::Null]);
     let agents = daemon.json(&["agents", "--all"]);
     let statuses: Vec<_> = agents.as_array().unwrap().iter().map(|a| a["status"].clone()).collect();
-    assert_eq!(statuses, ["terminated", "crashed", "active"]);
+    assert_eq!(statuses, ["terminated", "crashed", "active", "active"], "the last is the daemon");
     let ends =
         signals(&daemon, issue).into_iter().filter(|s| s.starts_with("AGENT_") && s != "AGENT_REGISTERED");
     assert_eq!(ends.collect::<Vec<_>>(), ["AGENT_TERMINATED", "AGENT_CRASHED"]);
@@ -187,4 +189,35 @@ fn e2e_r1_6_an_agent_that_gives_no_sign_is_yellow_until_it_does_something() {
     assert_eq!(daemon.task(issue)["state"], "escalated", "it is not dead");
     daemon.run(&["task", "answer", &issue.to_string(), "Go on."]);
     until("green");
+}
+
+#[test]
+fn e2e_r1_5_the_daemon_has_an_identity_whose_last_seen_goes_on_while_its_loop_turns() {
+    let daemon = shop().staged().start();
+    let listed = |all: &[&str]| {
+        let agents = daemon.json(&[&["agents"], all].concat());
+        let agents = agents.as_array().unwrap().clone();
+        agents.into_iter().find(|agent| agent["role"] == "daemon")
+    };
+    let own = daemon.wait_for("the daemon's line", || listed(&[]));
+    assert_eq!((&own["pid"], &own["liveness"]), (&json!(daemon.pid()), &json!("green")), "{own}");
+    let name = format!("daemon-{}.json", own["name"].as_str().unwrap());
+    let file = daemon.checkout().join(".claude/state/identities").join(name);
+    wait_file(&daemon, &file, |shown| shown["session_id"] == own["session_id"]);
+    daemon.stage(&json!({ "ahead_ms": 61_000 }));
+    wait_file(&daemon, &file, |shown| shown["last_seen"] != own["last_seen"]);
+
+    // Frozen: its process is there and nothing turns. Killed: it could not say so. Ended: it did.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(daemon.pid()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    daemon.stage(&json!({ "ahead_ms": 600_000 }));
+    assert_eq!(listed(&[]).unwrap()["liveness"], "yellow");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    daemon.kill_daemon();
+    assert_eq!(listed(&[]).unwrap()["liveness"], "red");
+    daemon.start();
+    daemon.wait_for("the next daemon", || (listed(&[])?["liveness"] == "green").then_some(()));
+    assert_eq!(daemon.run(&["down"]).code, Some(0));
+    daemon.wait_for("its end", || listed(&[]).is_none().then_some(()));
+    assert_eq!(listed(&["--all"]).unwrap()["liveness"], "gray");
 }
