@@ -87,6 +87,26 @@ fn e2e_github_auto_merge_on_a_task_is_respected() {
     assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
 }
 
+/// A pull request that is one of a stack is merged by GitHub's merge call, the only one that merges stacks.
+#[test]
+fn e2e_github_one_of_a_stack_is_merged_by_github() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = start(&fake, on_github(&fake).reviewed());
+    let (issue, pr) = in_review(&fake, &daemon, "apples", DONE);
+    fake.stack(pr);
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    daemon.wait_closed(issue);
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert_eq!(fake.pull(pr).merged_as, fake.branch("main"), "GitHub made the commit");
+    let landed = daemon.json(&["merge-queue", "history"])[0].clone();
+    assert_eq!(
+        (&landed["status"], &landed["base_sha"]),
+        (&"landed".into(), &serde_json::Value::Null),
+        "{landed}"
+    );
+    assert_eq!(landed["candidate_sha"], fake.branch("main").unwrap().as_str(), "{landed}");
+}
+
 #[test]
 fn e2e_github_peoples_pull_requests_enter_by_a_label_or_auto_merge() {
     let fake = FakeForgejo::start(Rules::default());

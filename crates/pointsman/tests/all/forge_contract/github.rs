@@ -178,6 +178,9 @@ fn github_merges_by_an_order_that_is_asked_for_until_it_is_decided() {
     assert_eq!(stage.forge.merge_ties(number).unwrap(), MergeTies::default());
     fake.auto_merge(number);
     assert_eq!(stage.forge.merge_ties(number).unwrap(), MergeTies { auto_merge: true, stack: false });
+    let (stacked, _, _) = stage.pull_request();
+    fake.stack(stacked);
+    assert_eq!(stage.forge.merge_ties(stacked).unwrap(), MergeTies { auto_merge: false, stack: true });
     let merge = || stage.forge.merge_pull_request(number, &head, MergeStyle::Rebase).unwrap();
     assert!(matches!(merge(), ForgeMerge::Waiting { .. }));
     let ForgeMerge::Merged { sha } = merge() else { panic!("it is decided") };
