@@ -1,7 +1,9 @@
 //! A long history, written through the store as a daemon writes it, only in larger batches.
 
+use pointsman_core::config::Config;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, BLOCKED};
+use pointsman_core::part::contribution::{self, Contribution};
 use pointsman_core::task::{Effect, Phase, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, Committed, EffectId, ForgeDatabase, Store};
@@ -94,11 +96,19 @@ impl Length {
     }
 }
 
+fn merge(contribution: &mut Contribution, head: &Sha) {
+    let config = Config::parse("name = \"bench\"", "bench").expect("a configuration");
+    let policy = contribution::Policy::new(&config);
+    let around = contribution::OwnerFacts { asked: None, policy: &policy, now: Timestamp(0) };
+    contribution.happened(&contribution::Fact::FoundMerged { sha: head }, &around).expect("a merge counts");
+}
+
 fn task(project: &ProjectName, issue: u64, state: State, at: Timestamp) -> Task {
     let key = TaskKey { project: project.clone(), issue };
     let mut task = Task::new(key, title(issue), format!("pointsman/issue-{issue}"), at);
     task.phase = Some(Phase::AwaitingCi);
-    task.head = Sha::new(&format!("{issue:040x}"));
+    let head = Sha::new(&format!("{issue:040x}")).expect("forty hexadecimal digits");
+    task.contribution = Contribution::at(task.contribution.branch, head.clone(), None);
     task.session.generation = 1;
     task.state = state;
     match state {
@@ -107,7 +117,7 @@ fn task(project: &ProjectName, issue: u64, state: State, at: Timestamp) -> Task 
             task.block_seen = true;
         }
         State::Closed => {
-            task.merged_as.clone_from(&task.head);
+            merge(&mut task.contribution, &head);
             task.block_seen = true;
         }
         State::Backlog

@@ -46,7 +46,7 @@ pub fn shown(task: &Task) -> Option<BoardCell> {
         State::AwaitingCi | State::AwaitingReview | State::MergeQueue | State::Merged => {
             by_us(BoardStatus::InReview)
         }
-        State::Escalated if task.pr.is_some() => by_us(BoardStatus::InReview),
+        State::Escalated if task.contribution.pr().is_some() => by_us(BoardStatus::InReview),
         State::Escalated => by_us(BoardStatus::InProgress),
         State::Backlog | State::WaitingDependencies | State::Blocked | State::Refused => None,
         State::Closed => Some(over()),
@@ -103,7 +103,9 @@ mod tests {
             };
             assert_eq!(shown, wanted, "{state}");
         }
-        (task.state, task.pr) = (State::Escalated, Some(8));
+        task.state = State::Escalated;
+        let head = crate::ids::Sha::new(&"a".repeat(40)).unwrap();
+        task.contribution = crate::task::Contribution::at("pointsman/issue-7".to_owned(), head, Some(8));
         assert_eq!(shown(&task).unwrap().status, BoardStatus::InReview);
     }
 

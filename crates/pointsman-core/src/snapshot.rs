@@ -42,13 +42,14 @@ pub trait Snapshot: Serialize + DeserializeOwned {
 }
 
 impl Snapshot for crate::task::Task {
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 
     fn upgrade(version: u32, value: Value) -> Result<Value, String> {
         match version {
-            1 => Ok(escalation_is_a_question(session_is_a_part(value))),
-            2 => Ok(escalation_is_a_question(value)),
-            3 => Ok(value),
+            1 => Ok(contribution_is_a_part(escalation_is_a_question(session_is_a_part(value)))),
+            2 => Ok(contribution_is_a_part(escalation_is_a_question(value))),
+            3 => Ok(contribution_is_a_part(value)),
+            4 => Ok(value),
             _ => Err(words::reason::unknown_version(version, Self::VERSION)),
         }
     }
@@ -161,6 +162,54 @@ fn escalation_is_a_question(mut value: Value) -> Value {
     value
 }
 
+/// Until version 3 a task had the fields of its contribution beside its own, and the time-out of CI, of a review and of the
+/// merge queue was the task's deadline.
+fn contribution_is_a_part(mut value: Value) -> Value {
+    // Not a task at all. Whoever reads it as one says so.
+    if !value.is_object() {
+        return value;
+    }
+    let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
+    let (branch, head, pr) = (take("branch"), take("head"), take("pr"));
+    let (merged_as, ci_run, log_end) = (take("merged_as"), take("ci_run"), take("ci_log_end"));
+    // What was said about another commit than the head counted for nothing.
+    let about_head = |said: Value| if said["sha"] == head { said } else { json!({ "status": "none" }) };
+    let (ci, review) = (about_head(take("ci")), about_head(take("review")));
+    let awaited = match value["state"].as_str() {
+        Some("awaiting_ci") if ci["status"] == "pending" => Some("checks"),
+        Some("awaiting_ci") => Some("push"),
+        Some("awaiting_review") => Some("review"),
+        Some("merge_queue") => Some("queue"),
+        Some(_) | None => None,
+    };
+    let until = match (awaited, value["deadline"].is_null()) {
+        (None, _) => Value::Null,
+        (Some(_), false) => value["deadline"].take(),
+        // Every wait has an end. One that is not known is over now, and a person is asked.
+        (Some(_), true) => value["since"].clone(),
+    };
+    let log_end = log_end.as_str().unwrap_or_default();
+    let pushed = match head.is_null() {
+        true => Value::Null,
+        false => json!({ "head": head, "pr": pr, "ci": ci, "log_end": log_end, "review": review }),
+    };
+    let progress = if !merged_as.is_null() {
+        json!({ "stage": "merged", "sha": merged_as, "pushed": pushed })
+    } else if pushed.is_null() {
+        json!({ "stage": "local", "until": until })
+    } else {
+        let wait = awaited.map(|what| json!({ "what": what, "until": until }));
+        json!({ "stage": "pushed", "pushed": pushed, "wait": wait })
+    };
+    let attempts = value["attempts"].take();
+    if let Some(count) = attempts.get("premature_done") {
+        value["premature_done"] = count.clone();
+    }
+    value["contribution"] =
+        json!({ "branch": branch, "ci_run": ci_run, "attempts": attempts, "progress": progress });
+    value
+}
+
 /// The kinds of things that have a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -242,18 +291,81 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Snapshot;
-    use crate::ids::{ProjectName, TaskKey};
+    use crate::part::contribution::Awaited;
     use crate::part::question::{self, Cause, Owner};
-    use crate::task::{State, Task};
+    use crate::task::{Ci, Review, Task};
     use crate::time::Timestamp;
 
     #[test]
     fn what_is_no_task_at_all_is_unreadable_in_every_version() {
-        for version in [1, 2, 3] {
+        for version in [1, 2, 3, 4] {
             for text in ["[]", "3", "\"task\"", "null", "{}", "{\"attempts\": 3}", "", "{"] {
                 assert!(crate::task::Task::read(version, text).is_err(), "version {version}: {text}");
             }
         }
+    }
+
+    /// A task of version 3 in a state, with the fields that its contribution had there.
+    fn stored_as_version_3(state: &str, fields: &Value) -> Value {
+        let mut stored = json!({
+            "key": { "project": "shop", "issue": 3 }, "title": "Apples", "state": state, "since": 1, "phase": null,
+            "reason": null, "ready": false, "open_dependencies": [], "claimed": true, "branch": "pointsman/issue-3",
+            "pr": null, "head": null, "session": {}, "ci": { "status": "none" }, "ci_run": 2,
+            "review": { "status": "none" }, "attempts": { "ci_fixes": 1, "premature_done": 2 }, "escalation": null,
+            "refusal": null, "deadline": 9_000, "block_seen": false, "diagnosis_due": false, "merged_as": null,
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            stored[name] = value.clone();
+        }
+        stored
+    }
+
+    fn version_3(state: &str, fields: &Value) -> Task {
+        Task::read(3, &stored_as_version_3(state, fields).to_string()).unwrap()
+    }
+
+    #[test]
+    fn the_contribution_of_an_older_task_is_a_part_and_keeps_its_clock() {
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let head = crate::ids::Sha::new(&a).unwrap();
+        let pending = json!({ "status": "pending", "sha": a, "run": 2 });
+        let green = json!({ "status": "passed", "sha": a });
+        let approved = json!({ "status": "approved", "sha": a, "by": "ann" });
+
+        let task = version_3("awaiting_ci", &json!({ "head": a, "pr": 7, "ci": pending }));
+        let part = &task.contribution;
+        assert_eq!(
+            (part.branch.as_str(), part.pr(), part.pending()),
+            ("pointsman/issue-3", Some(7), Some((&head, 2)))
+        );
+        assert_eq!(
+            (part.awaited(), part.wake_at(), task.deadline),
+            (Some(Awaited::Checks), Some(Timestamp(9_000)), None)
+        );
+        assert_eq!((part.ci_run, part.attempts.ci_fixes, task.premature_done), (2, 1, 2));
+
+        let task = version_3("awaiting_ci", &json!({}));
+        assert_eq!((task.contribution.awaited(), task.contribution.head()), (Some(Awaited::Push), None));
+        let task = version_3("awaiting_review", &json!({ "head": a, "ci": green }));
+        assert_eq!(task.contribution.awaited(), Some(Awaited::Review));
+        assert!(task.contribution.passed(&head));
+        let task = version_3(
+            "merge_queue",
+            &json!({ "head": a, "ci": green, "review": approved, "deadline": null }),
+        );
+        assert!(task.wants_to_land(&head) && task.contribution.is_approved(&head));
+        assert_eq!(task.wake_at(), Some(Timestamp(1)), "an unknown end is now");
+
+        // What was said about another commit counts for nothing, as it did before.
+        let task = version_3("working", &json!({ "head": b, "ci": green, "review": approved }));
+        assert_eq!((task.contribution.ci(), task.contribution.review()), (&Ci::None, &Review::None));
+        assert_eq!((task.contribution.awaited(), task.deadline), (None, Some(Timestamp(9_000))));
+
+        let task = version_3("closed", &json!({ "head": a, "pr": 7, "ci": green, "merged_as": b }));
+        assert_eq!(task.contribution.merged_as().map(crate::ids::Sha::as_str), Some(b.as_str()));
+        assert_eq!((task.contribution.pr(), task.contribution.head()), (Some(7), Some(&head)));
+        let written = serde_json::to_string(&task).unwrap();
+        assert_eq!(Task::read(Task::VERSION, &written).unwrap(), task);
     }
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -275,12 +387,7 @@ mod tests {
 
     #[test]
     fn an_escalation_of_an_older_task_is_a_question_without_a_number() {
-        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
-        let mut task = Task::new(key, "Apples".into(), "pointsman/issue-3".into(), Timestamp(1));
-        task.state = State::Escalated;
-        let mut stored = serde_json::to_value(&task).unwrap();
-        stored["deadline"] = json!(9_000);
-        stored["pr"] = json!(12);
+        let mut stored = stored_as_version_3("escalated", &json!({ "pr": 12 }));
         stored["escalation"] = json!({
             "cause": "review", "reason": "nobody reviewed\nit", "at": 5, "renotify_at": 7_000, "notices": 2,
         });

@@ -51,18 +51,14 @@ pub struct Task {
 impl Task {
     /// The view of a task; `spent` is what all of its sessions have spent.
     pub fn new(task: &core::Task, spent: Spent) -> Self {
-        let (review, review_sha) = match &task.review {
-            core::Review::None => (ReviewStatus::None, None),
-            core::Review::Approved { sha, .. } => (ReviewStatus::Approved, Some(sha)),
-            core::Review::ChangesRequested { sha, .. } => (ReviewStatus::ChangesRequested, Some(sha)),
+        let contribution = &task.contribution;
+        let review = match contribution.review() {
+            core::Review::None => ReviewStatus::None,
+            core::Review::Approved { .. } => ReviewStatus::Approved,
+            core::Review::ChangesRequested { .. } => ReviewStatus::ChangesRequested,
         };
-        let ci_sha = match &task.ci {
-            core::Ci::None => None,
-            core::Ci::Pending { sha, .. }
-            | core::Ci::Passed { sha }
-            | core::Ci::Failed { sha, .. }
-            | core::Ci::TimedOut { sha } => Some(sha),
-        };
+        let ci = CiStatus::of(contribution.ci());
+        let head = contribution.head().cloned();
         Self {
             project: task.key.project.clone(),
             issue: task.key.issue,
@@ -70,22 +66,22 @@ impl Task {
             state: task.state,
             phase: task.phase,
             reason: task.reason.clone(),
-            branch: task.branch.clone(),
-            pr: task.pr,
-            head_sha: task.head.clone(),
+            branch: contribution.branch.clone(),
+            pr: contribution.pr(),
+            head_sha: head.clone(),
             session: task.session_id(),
             generation: task.session.generation,
-            ci: CiStatus::of(&task.ci),
-            ci_sha: ci_sha.cloned(),
+            ci,
+            ci_sha: head.clone().filter(|_| ci != CiStatus::None),
             review,
-            review_sha: review_sha.cloned(),
+            review_sha: head.filter(|_| review != ReviewStatus::None),
             attempts: Attempts::of(task),
             since: task.since.into(),
-            deadline: task.deadline.map(Time),
+            deadline: task.ends_at().map(Time),
             waiting_for: words::task::waiting_for(task),
             restart_at: task.session.restart_at.map(Time),
             open_dependencies: task.open_dependencies.clone(),
-            merged_as: task.merged_as.clone(),
+            merged_as: contribution.merged_as().cloned(),
             parked_until: task.session.parked_until.map(Time),
             context_percent: task.session.context.gauge.map(Gauge::percent),
             cost_usd: usd(spent),
@@ -112,9 +108,10 @@ pub struct Attempts {
 
 impl Attempts {
     fn of(task: &core::Task) -> Self {
-        let core::Attempts { ci_fixes, review_rounds, infra_retries, merge_conflicts, premature_done } =
-            task.attempts;
+        let core::Attempts { ci_fixes, review_rounds, infra_retries, merge_conflicts } =
+            task.contribution.attempts;
         let (restarts, handoffs) = (task.session.restarts, task.session.handoffs);
+        let premature_done = task.premature_done;
         Self { ci_fixes, review_rounds, restarts, infra_retries, merge_conflicts, premature_done, handoffs }
     }
 }
@@ -141,9 +138,9 @@ impl CiStatus {
         match ci {
             core::Ci::None => Self::None,
             core::Ci::Pending { .. } => Self::Pending,
-            core::Ci::Passed { .. } => Self::Passed,
+            core::Ci::Passed => Self::Passed,
             core::Ci::Failed { .. } => Self::Failed,
-            core::Ci::TimedOut { .. } => Self::TimedOut,
+            core::Ci::TimedOut => Self::TimedOut,
         }
     }
 
@@ -223,7 +220,9 @@ pub struct StatusLine {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_core::config::Config;
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+    use pointsman_core::part::contribution::{self, Fact, OwnerFacts};
     use pointsman_core::session::budget::Spent;
     use pointsman_core::session::context::{Gauge, Source};
     use pointsman_core::task::{self as core, Stage, State};
@@ -237,8 +236,11 @@ mod tests {
         let mut task = core::Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
         task.state = State::AwaitingCi;
         (task.session.generation, task.session.stage) = (2, Stage::Alive);
-        task.ci = core::Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
-        task.deadline = Some(Timestamp(1_000));
+        let head = Sha::new(&"a".repeat(40)).unwrap();
+        let config = Config::parse("name = \"shop\"\n[ci]\ncommand = [\"./ci.sh\"]", "test").unwrap();
+        let policy = contribution::Policy::new(&config);
+        let around = OwnerFacts { asked: None, policy: &policy, now: Timestamp(0) };
+        task.contribution.happened(&Fact::Pushed { head: Some(&head) }, &around).unwrap();
         task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
         let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
         let value = serde_json::to_value(Task::new(&task, spent)).unwrap();
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!(value["state"], "awaiting_ci");
         assert_eq!(value["session"], "dev-shop-3.2");
         assert_eq!((&value["ci"], &value["review"]), (&"pending".into(), &"none".into()));
-        assert_eq!(value["deadline"], "1970-01-01T00:00:01.000Z");
+        assert_eq!(value["deadline"], "1970-01-01T00:30:00.000Z", "the time-out of CI");
         assert_eq!((&value["context_percent"], &value["cost_usd"]), (&93.5.into(), &1.27.into()));
     }
 }

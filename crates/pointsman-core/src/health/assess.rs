@@ -136,16 +136,16 @@ fn tasks(facts: &Facts, config: &Config, now: Timestamp, findings: &mut Vec<Find
             State::AwaitingCi if now.since(since) > config.timing.ci_timeout.duration() => {
                 Some(Finding::CiStuck { issue, since })
             }
-            State::Escalated => match (cause, task.pr) {
+            State::Escalated => match (cause, task.contribution.pr()) {
                 (Some(Cause::Ci), _) => Some(Finding::CiStuck { issue, since }),
                 (Some(Cause::Review), Some(pr)) => Some(Finding::PullRequestStuck { issue, pr, since }),
                 _ => None,
             },
             State::AwaitingReview if now.since(since) > config.timing.review_timeout.duration() => {
-                task.pr.map(|pr| Finding::PullRequestStuck { issue, pr, since })
+                task.contribution.pr().map(|pr| Finding::PullRequestStuck { issue, pr, since })
             }
             State::MergeQueue if now.since(since) > stalled_after => {
-                task.pr.map(|pr| Finding::PullRequestStuck { issue, pr, since })
+                task.contribution.pr().map(|pr| Finding::PullRequestStuck { issue, pr, since })
             }
             State::Blocked => Some(Finding::TaskBlocked { issue, since }),
             State::Backlog

@@ -4,9 +4,9 @@ use std::time::Duration;
 use super::*;
 use crate::chat::{Command, Reply};
 use crate::config::Config;
-use crate::ids::{Number, ProjectName, TaskKey};
+use crate::ids::{Number, ProjectName, Sha, TaskKey};
 use crate::part::question::{self, Cause, Question};
-use crate::task::{State, Task};
+use crate::task::{Contribution, State, Task};
 use crate::time::Timestamp;
 use crate::words::health as words;
 
@@ -24,7 +24,8 @@ fn task(issue: Number, state: State, seconds: u64) -> Task {
     let key = TaskKey { project: ProjectName::try_from("shop".to_owned()).unwrap(), issue };
     let mut task = Task::new(key, "Apples".into(), "pointsman/issue-1".into(), ago(seconds));
     task.state = state;
-    task.pr = Some(issue + 100);
+    let head = Sha::new(&"a".repeat(40)).unwrap();
+    task.contribution = Contribution::at("pointsman/issue-1".into(), head, Some(issue + 100));
     task
 }
 

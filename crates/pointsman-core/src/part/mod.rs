@@ -4,5 +4,6 @@
 //! A part never changes its owner. It answers with reactions: orders that the owner passes on, and facts that only the
 //! owner can draw a conclusion from.
 
+pub mod contribution;
 pub mod question;
 pub mod session;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
+use crate::part::contribution::{CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
 use crate::part::session;
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Symptom};
@@ -244,81 +245,4 @@ pub enum Order {
     Restart,
     /// A new session begins anew, in a new tree from today's main branch. The old tree is captured.
     RestartFresh,
-}
-
-/// The state of a pull request on the forge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "fact", rename_all = "snake_case")]
-pub enum PrFact {
-    Open,
-    /// Closed without a merge.
-    Closed,
-    /// Merged, as this commit on the main branch.
-    Merged {
-        sha: Sha,
-    },
-}
-
-/// The verdict of CI on a commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum CiVerdict {
-    Passed,
-    /// Red: the code is at fault.
-    Failed {
-        summary: String,
-        /// The end of the log, cleaned.
-        log: String,
-    },
-    /// Neither red nor green: infrastructure is at fault.
-    Infra {
-        reason: String,
-        /// The end of the log, cleaned.
-        log: String,
-    },
-    /// Stopped at its time limit.
-    TimedOut {
-        /// The end of the log, cleaned.
-        log: String,
-    },
-}
-
-/// The verdict of a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewVerdict {
-    Approve,
-    /// Must change first.
-    RequestChanges,
-    Discuss,
-}
-
-/// The merge queue's answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum QueueOutcome {
-    /// The tested candidate is on the main branch.
-    Landed { sha: Sha },
-    /// It does not apply to the main branch.
-    Conflict {
-        files: Vec<String>,
-        /// The landed branch that changed them too, if it is known.
-        #[serde(default)]
-        with: Option<String>,
-    },
-    /// It applies, and its tests fail there.
-    Red {
-        summary: String,
-        /// The end of the log, cleaned.
-        log: String,
-    },
-    /// Infrastructure trouble, again after a retry.
-    Infra {
-        reason: String,
-        /// The end of the log, cleaned; empty if nothing ran.
-        #[serde(default)]
-        log: String,
-    },
-    /// The branch or its pull request changed while it waited.
-    Stale { reason: String },
 }

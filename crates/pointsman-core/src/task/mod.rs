@@ -14,13 +14,16 @@ mod state;
 mod step;
 
 pub use effect::{Effect, Exit, Headline, Notice, Opening};
-pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
+pub use event::{Event, Order};
 pub use phase::{Phase, Refusal, RefusalStatus};
-pub use policy::{Policy, ReviewMode};
+pub use policy::Policy;
 pub use questions::{held_up, questions};
 pub use signals::signals;
-pub use state::{Attempts, Ci, Review, State, Task};
+pub use state::{State, Task};
 pub use step::{Transition, step};
 
+pub use crate::part::contribution::{
+    Attempts, Ci, CiVerdict, Contribution, PrFact, QueueOutcome, Review, ReviewMode, ReviewVerdict,
+};
 pub use crate::part::session::{Exhausted, Handoff, Session, Stage};
 pub use crate::workflow::Refused;

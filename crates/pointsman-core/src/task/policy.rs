@@ -3,18 +3,9 @@
 use std::time::Duration;
 
 use crate::config;
+use crate::part::contribution::{self, ReviewMode};
 use crate::part::question;
 use crate::part::session;
-
-/// The judge of whether a change may land.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewMode {
-    /// A person, on the forge.
-    Human,
-    /// A program of the project's own.
-    Command,
-    None,
-}
 
 /// The part of the configuration that `step` needs.
 #[derive(Clone, Debug)]
@@ -55,28 +46,39 @@ impl Policy {
         question::Policy { remind: self.escalation_renotify, timeout: self.escalation_timeout }
     }
 
+    /// The numbers for its contribution.
+    pub fn contribution(&self) -> contribution::Policy {
+        contribution::Policy {
+            has_ci: self.has_ci,
+            review: self.review,
+            ci_timeout: self.ci_timeout,
+            review_timeout: self.review_timeout,
+            queue_timeout: self.queue_timeout,
+            ci_fixes: self.ci_fixes,
+            review_rounds: self.review_rounds,
+            infra_retries: self.infra_retries,
+            merge_conflicts: self.merge_conflicts,
+        }
+    }
+
     /// The policy of a project, by its configuration.
     pub fn new(config: &config::Config) -> Self {
         let (timing, limits) = (&config.timing, &config.limits);
-        let review = match config.review.mode {
-            config::ReviewMode::None => ReviewMode::None,
-            config::ReviewMode::Human => ReviewMode::Human,
-            config::ReviewMode::Agent => ReviewMode::Command,
-        };
+        let contribution = contribution::Policy::new(config);
         Self {
-            has_ci: config.ci.kind.tests_commits(),
-            review,
-            ci_timeout: timing.ci_timeout.into(),
-            review_timeout: timing.review_timeout.into(),
+            has_ci: contribution.has_ci,
+            review: contribution.review,
+            ci_timeout: contribution.ci_timeout,
+            review_timeout: contribution.review_timeout,
             escalation_renotify: timing.escalation_renotify.into(),
             escalation_timeout: timing.escalation_timeout.into(),
-            queue_timeout: timing.queue_timeout.into(),
+            queue_timeout: contribution.queue_timeout,
             session_timeout: timing.session_timeout.into(),
             done_grace: timing.done_grace.into(),
-            ci_fixes: limits.ci_fixes,
-            review_rounds: limits.review_rounds,
-            infra_retries: limits.infra_retries,
-            merge_conflicts: limits.merge_conflicts,
+            ci_fixes: contribution.ci_fixes,
+            review_rounds: contribution.review_rounds,
+            infra_retries: contribution.infra_retries,
+            merge_conflicts: contribution.merge_conflicts,
             premature_done: limits.premature_done,
             session: session::Policy::new(config),
         }

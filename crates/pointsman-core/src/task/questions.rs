@@ -1,7 +1,8 @@
 //! The questions that a step asks, reminds of or settles: read off the task before and after it.
 
-use super::event::{Event, PrFact};
+use super::event::Event;
 use super::state::{State, Task};
+use crate::part::contribution::PrFact;
 use crate::part::question::{self, Change, Question, Settled, Settlement};
 use crate::time::Timestamp;
 use crate::words;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Event, QueueOutcome};
+use super::event::Event;
 use super::state::{State, Task};
+use crate::part::contribution::QueueOutcome;
 use crate::signal::Signal;
 
 /// The signals that `event` gives off beside those of the task's session, in order.
@@ -12,14 +13,16 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
     if after.state == State::MergeQueue && before.state != State::MergeQueue {
         given.push((
             Signal::MergeReady,
-            json!({ "branch": after.branch, "head": after.head, "pr": after.pr }),
+            json!({ "branch": after.contribution.branch, "head": after.contribution.head(), "pr": after.contribution.pr() }),
         ));
     }
     if let Event::QueueReported { outcome: QueueOutcome::Conflict { files, .. }, .. } = event {
-        given.push((Signal::MergeConflict, json!({ "branch": after.branch, "files": files })));
+        given.push((Signal::MergeConflict, json!({ "branch": after.contribution.branch, "files": files })));
     }
-    if after.merged_as.is_some() && before.merged_as.is_none() {
-        given.push((Signal::MergeComplete, json!({ "branch": after.branch, "sha": after.merged_as })));
+    let merged_as = after.contribution.merged_as();
+    if merged_as.is_some() && before.contribution.merged_as().is_none() {
+        let branch = &after.contribution.branch;
+        given.push((Signal::MergeComplete, json!({ "branch": branch, "sha": merged_as })));
     }
     given
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::part::contribution::Contribution;
 use crate::part::question::{Owner, Question, Source};
 use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
@@ -109,74 +110,6 @@ impl std::fmt::Display for State {
     }
 }
 
-/// The verdict of CI on the head.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum Ci {
-    #[default]
-    None,
-    /// Running on this commit; `run` counts the tries on it.
-    Pending {
-        sha: Sha,
-        run: u32,
-    },
-    Passed {
-        sha: Sha,
-    },
-    Failed {
-        sha: Sha,
-        /// Whether infrastructure was at fault.
-        infra: bool,
-        summary: String,
-    },
-    /// No answer in time.
-    TimedOut {
-        sha: Sha,
-    },
-}
-
-impl Ci {
-    /// Whether exactly this commit is green.
-    pub fn passed(&self, head: &Sha) -> bool {
-        matches!(self, Self::Passed { sha } if sha == head)
-    }
-}
-
-/// The verdict of the reviewer on the head.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum Review {
-    /// No review counts for the present head.
-    #[default]
-    None,
-    Approved {
-        sha: Sha,
-        by: String,
-    },
-    /// Changes were requested at this commit.
-    ChangesRequested {
-        sha: Sha,
-        by: String,
-        body: String,
-    },
-}
-
-/// The attempts that a task has used up. They outlive sessions, so that a new session does not start from zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Attempts {
-    /// CI failures handed to the agent.
-    pub ci_fixes: u32,
-    /// Change requests handed to the agent.
-    pub review_rounds: u32,
-    /// Infrastructure failures retried since CI was last ordered for a new head.
-    pub infra_retries: u32,
-    /// Merge conflicts handed to the agent.
-    pub merge_conflicts: u32,
-    /// `done` claimed without a merge.
-    pub premature_done: u32,
-}
-
 /// Everything remembered about one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
@@ -196,26 +129,17 @@ pub struct Task {
     /// Our claim was ordered: the issue carries it, or soon will.
     #[serde(default)]
     pub claimed: bool,
-    /// The branch the agent pushes.
-    pub branch: String,
-    pub pr: Option<Number>,
-    /// The head of the branch as the forge has it.
-    pub head: Option<Sha>,
     pub session: Session,
-    pub ci: Ci,
-    /// How often CI was ordered: tells answers of different tries apart.
-    pub ci_run: u32,
-    /// The last lines of the last run that was not green, for the people who are asked about it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub ci_log_end: String,
-    pub review: Review,
-    /// What has been used up.
-    pub attempts: Attempts,
+    /// The agent's branch on its way to the main branch.
+    pub contribution: Contribution,
+    /// How often `done` was claimed without a merge.
+    #[serde(default)]
+    pub premature_done: u32,
     /// The question to a person, while escalated.
     pub escalation: Option<Question>,
     /// The agent's refusal, while refused.
     pub refusal: Option<Refusal>,
-    /// When the present state ends by itself.
+    /// When the present state ends by itself, unless it waits for its contribution.
     pub deadline: Option<Timestamp>,
     /// Set aside while its work was handed in: it goes on with that.
     #[serde(default)]
@@ -231,8 +155,6 @@ pub struct Task {
     pub block_seen_at: Option<Timestamp>,
     /// A diagnostic comment is owed as soon as the session has ended.
     pub diagnosis_due: bool,
-    /// The main branch holds this commit of ours.
-    pub merged_as: Option<Sha>,
     /// How often the issue was claimed: a review that counted for an earlier claim counts anew.
     #[serde(default)]
     pub claims: u32,
@@ -257,14 +179,9 @@ impl Task {
             ready: false,
             open_dependencies: Vec::new(),
             claimed: false,
-            branch,
-            pr: None,
-            head: None,
             session: Session::default(),
-            ci: Ci::None,
-            ci_run: 0,
-            review: Review::None,
-            attempts: Attempts::default(),
+            contribution: Contribution::new(branch),
+            premature_done: 0,
             escalation: None,
             refusal: None,
             deadline: None,
@@ -273,24 +190,27 @@ impl Task {
             block_seen: false,
             block_seen_at: None,
             diagnosis_due: false,
-            merged_as: None,
             claims: 0,
             comments: 0,
-            ci_log_end: String::new(),
         }
     }
 
     /// The next time at which time alone changes something.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let question = self.escalation.as_ref().and_then(Question::wake_at);
-        [self.deadline, question, self.session.wake_at()].into_iter().flatten().min()
+        [self.ends_at(), question, self.session.wake_at()].into_iter().flatten().min()
+    }
+
+    /// The moment at which the present state ends by itself.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        self.contribution.wake_at().or(self.deadline)
     }
 
     /// Whether this commit may land: it is the head, green and approved, and nothing was decided
     /// otherwise since. The merge queue asks right before it pushes, because an order to leave the
     /// queue takes its time.
     pub fn wants_to_land(&self, head: &Sha) -> bool {
-        self.state == State::MergeQueue && self.head.as_ref() == Some(head)
+        self.contribution.is_queued(head)
     }
 
     /// The place that its questions come from.
@@ -299,7 +219,7 @@ impl Task {
             project: self.key.project.clone(),
             owner: Owner::Task(self.key.issue),
             issue: Some(self.key.issue),
-            pr: self.pr,
+            pr: self.contribution.pr(),
             session: self.session_id(),
         }
     }

@@ -25,10 +25,10 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     let mut body = format!("**Blocked:** {reason}\n\n");
     body.push_str(&format!("- session: {}\n", task.key.session(task.session.generation)));
     body.push_str(&format!("- last phase: {}\n", task.phase.map_or("none", |p| p.name())));
-    if let Some(pr) = task.pr {
+    if let Some(pr) = task.contribution.pr() {
         body.push_str(&format!("- pull request: #{pr}\n"));
     }
-    let used = task.attempts;
+    let used = task.contribution.attempts;
     body.push_str(&format!(
         "- CI failed {} times, changes were requested {} times, the session was restarted {} times\n",
         used.ci_fixes, used.review_rounds, task.session.restarts

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::span;
 use crate::config::{Config, ReviewMode};
+use crate::ids::Sha;
 use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
@@ -69,7 +70,7 @@ pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<Str
     facts.push(review(task, config));
     facts.extend(question(task, around.now));
     facts.extend(used_up(task, config));
-    facts.extend(task.deadline.map(|at| format!("this state ends by itself {}", when(at, around.now))));
+    facts.extend(task.ends_at().map(|at| format!("this state ends by itself {}", when(at, around.now))));
     facts.extend(around.effects.iter().map(|pending| order(pending, around.now)));
     facts.extend(around.unheard.iter().map(unheard));
     facts
@@ -169,42 +170,42 @@ fn claim(task: &Task) -> Option<String> {
 }
 
 fn work(task: &Task) -> Vec<String> {
-    let mut facts = vec![match &task.head {
-        Some(head) => format!("{} is at {}", task.branch, head.short()),
-        None => format!("nothing of {} is on the forge", task.branch),
+    let contribution = &task.contribution;
+    let branch = &contribution.branch;
+    let mut facts = vec![match contribution.head() {
+        Some(head) => format!("{branch} is at {}", head.short()),
+        None => format!("nothing of {branch} is on the forge"),
     }];
-    facts.extend(task.pr.map(|number| format!("pull request #{number} is for it")));
-    facts.extend(task.merged_as.as_ref().map(|sha| format!("the main branch has it as {}", sha.short())));
+    facts.extend(contribution.pr().map(|number| format!("pull request #{number} is for it")));
+    facts.extend(contribution.merged_as().map(|sha| format!("the main branch has it as {}", sha.short())));
     facts
 }
 
 fn checks(task: &Task, config: &Config) -> String {
-    let on_head = |sha| match &task.head {
-        Some(head) if head != sha => " (not the present head)",
-        Some(_) | None => "",
-    };
-    match &task.ci {
+    let head = task.contribution.head().map(Sha::short).unwrap_or_default();
+    match task.contribution.ci() {
         // An older version wrote down that CI passed where there was none.
-        Ci::None | Ci::Passed { .. } if !config.ci.kind.tests_commits() => super::ci::off(config),
+        Ci::None | Ci::Passed if !config.ci.kind.tests_commits() => super::ci::off(config),
         Ci::None => "CI was not asked yet".to_owned(),
-        Ci::Pending { sha, run } => format!("CI runs on {}{}, try {run}", sha.short(), on_head(sha)),
-        Ci::Passed { sha } => format!("CI passed on {}{}", sha.short(), on_head(sha)),
-        Ci::Failed { sha, infra, summary } => {
+        Ci::Pending { run } => format!("CI runs on {head}, try {run}"),
+        Ci::Passed => format!("CI passed on {head}"),
+        Ci::Failed { infra, summary } => {
             let whose = if *infra { " for want of infrastructure" } else { "" };
             let summary = clean_line(summary, QUOTE_CHARS);
-            format!("CI failed{whose} on {}{}: {summary}", sha.short(), on_head(sha))
+            format!("CI failed{whose} on {head}: {summary}")
         }
-        Ci::TimedOut { sha } => format!("CI gave no answer in time on {}{}", sha.short(), on_head(sha)),
+        Ci::TimedOut => format!("CI gave no answer in time on {head}"),
     }
 }
 
 fn review(task: &Task, config: &Config) -> String {
-    match &task.review {
+    let head = task.contribution.head().map(Sha::short).unwrap_or_default();
+    match task.contribution.review() {
         Review::None if config.review.mode == ReviewMode::None => "no review is needed".to_owned(),
         Review::None => "no review counts for the present head".to_owned(),
-        Review::Approved { sha, by } => format!("{} approved {}", clean_line(by, QUOTE_CHARS), sha.short()),
-        Review::ChangesRequested { sha, by, .. } => {
-            format!("{} requested changes on {}", clean_line(by, QUOTE_CHARS), sha.short())
+        Review::Approved { by } => format!("{} approved {head}", clean_line(by, QUOTE_CHARS)),
+        Review::ChangesRequested { by, .. } => {
+            format!("{} requested changes on {head}", clean_line(by, QUOTE_CHARS))
         }
     }
 }
@@ -221,14 +222,14 @@ fn question(task: &Task, now: Timestamp) -> Option<String> {
 
 /// Only what was used at all: a list of zeros tells nothing.
 fn used_up(task: &Task, config: &Config) -> Vec<String> {
-    let (used, limits) = (&task.attempts, &config.limits);
+    let (used, limits) = (&task.contribution.attempts, &config.limits);
     [
         ("CI fixes", used.ci_fixes, limits.ci_fixes),
         ("review rounds", used.review_rounds, limits.review_rounds),
         ("restarts", task.session.restarts, limits.restarts),
         ("infrastructure retries", used.infra_retries, limits.infra_retries),
         ("merge conflicts", used.merge_conflicts, limits.merge_conflicts),
-        ("early claims of done", used.premature_done, limits.premature_done),
+        ("early claims of done", task.premature_done, limits.premature_done),
         ("hand-overs", task.session.handoffs, limits.handoffs),
     ]
     .into_iter()
@@ -281,10 +282,11 @@ mod tests {
     use super::{PendingEffect, TaskSurroundings, UnacknowledgedMessage, facts};
     use crate::config::Config;
     use crate::ids::{ProjectName, Sha, TaskKey};
+    use crate::part::contribution::{self, CiVerdict, Contribution, Fact, OwnerFacts, ReviewVerdict};
     use crate::part::question::{self, Cause, Kind, Question};
     use crate::session::budget::Spent;
     use crate::session::context::{Gauge, Source};
-    use crate::task::{Ci, Effect, Handoff, Headline, Phase, Review, Stage, State, Task};
+    use crate::task::{Effect, Handoff, Headline, Phase, Stage, State, Task};
     use crate::time::Timestamp;
 
     const NOW: Timestamp = Timestamp(10_000_000);
@@ -323,12 +325,21 @@ mod tests {
     fn ci_and_review_name_the_commit_they_are_about() {
         let mut waiting = task(State::AwaitingReview);
         (waiting.session.stage, waiting.session.generation) = (Stage::Alive, 2);
-        (waiting.head, waiting.pr) = (Some(sha("b")), Some(4));
         waiting.phase = Some(Phase::AwaitingReview);
-        waiting.ci = Ci::Passed { sha: sha("a") };
-        waiting.review =
-            Review::ChangesRequested { sha: sha("b"), by: "an\u{1b}[31mna".into(), body: String::new() };
-        waiting.attempts.ci_fixes = 1;
+        let config = Config::parse("name = \"shop\"\n[ci]\ncommand = [\"./ci.sh\"]", "test").unwrap();
+        let policy = contribution::Policy::new(&config);
+        let around = OwnerFacts { asked: None, policy: &policy, now: NOW };
+        let head = sha("b");
+        waiting.contribution = Contribution::at("pointsman/issue-3".to_owned(), head.clone(), Some(4));
+        let by = "an\u{1b}[31mna";
+        for fact in [
+            Fact::Pushed { head: Some(&head) },
+            Fact::ChecksFinished { sha: &head, run: 1, verdict: &CiVerdict::Passed },
+            Fact::Reviewed { sha: &head, verdict: ReviewVerdict::RequestChanges, by, body: "" },
+        ] {
+            waiting.contribution.happened(&fact, &around).unwrap();
+        }
+        waiting.contribution.attempts.ci_fixes = 1;
         waiting.deadline = Some(NOW.after(std::time::Duration::from_secs(90)));
         let text = told(&waiting, "[ci]\ncommand = [\"./ci.sh\"]", TaskSurroundings::default());
         for line in [
@@ -336,7 +347,7 @@ mod tests {
             "the agent last said awaiting_review",
             "pointsman/issue-3 is at bbbbbbbbbb",
             "pull request #4 is for it",
-            "CI passed on aaaaaaaaaa (not the present head)",
+            "CI passed on bbbbbbbbbb",
             "anna requested changes on bbbbbbbbbb",
             "1 of 3 CI fixes used",
             "this state ends by itself in 1m 30s",

@@ -109,7 +109,9 @@ pub fn not_merged(task: &Task) -> (String, String) {
         State::AwaitingReview => "it still waits for a review",
         State::MergeQueue => "it waits for its turn in the merge queue",
         State::Escalated => "a person was asked and has not answered",
-        State::Working if task.head.is_none() => "nothing was handed in for CI yet (PHASE:awaiting_ci)",
+        State::Working if task.contribution.head().is_none() => {
+            "nothing was handed in for CI yet (PHASE:awaiting_ci)"
+        }
         State::Working => "your latest push was not handed in for CI yet (PHASE:awaiting_ci)",
         State::Backlog
         | State::WaitingDependencies

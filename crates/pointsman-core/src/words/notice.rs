@@ -16,7 +16,7 @@ const FILES: usize = 5;
 const RESPONSE_BYTES: usize = 2500;
 
 fn about(task: &Task) -> String {
-    let pr = task.pr.map(|n| format!(", pull request #{n}")).unwrap_or_default();
+    let pr = task.contribution.pr().map(|n| format!(", pull request #{n}")).unwrap_or_default();
     format!("issue #{} of {}{pr}: {}", task.key.issue, task.key.project, text::clean_line(&task.title, 120))
 }
 
@@ -40,11 +40,9 @@ fn with_log(log_end: &str) -> String {
 /// The log of the last run, where a question or a block is about it.
 fn ci_log(task: &Task) -> String {
     let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == Cause::Ci);
-    match (&task.ci, asks_about_ci) {
-        (Ci::Failed { .. } | Ci::TimedOut { .. }, true) => with_log(&task.ci_log_end),
-        (Ci::None | Ci::Pending { .. } | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. }, _) => {
-            String::new()
-        }
+    match (task.contribution.ci(), asks_about_ci) {
+        (Ci::Failed { .. } | Ci::TimedOut, true) => with_log(task.contribution.log_end()),
+        (Ci::None | Ci::Pending { .. } | Ci::Passed | Ci::Failed { .. } | Ci::TimedOut, _) => String::new(),
     }
 }
 

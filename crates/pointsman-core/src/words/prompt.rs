@@ -89,7 +89,7 @@ fn recover(out: &mut String, task: &Task, recovery: &Recovery) {
     }
     out.push_str(&format!("- last known phase: {}\n", task.phase.map_or("none", |p| p.name())));
     out.push_str(&format!("- the task is: {}\n", task.state));
-    if let Some(pr) = task.pr {
+    if let Some(pr) = task.contribution.pr() {
         out.push_str(&format!("- pull request: #{pr}\n"));
     }
     let mut section = |title: &str, content: &str| {
@@ -160,6 +160,6 @@ fn protocol(out: &mut String, task: &Task, briefing: &Briefing) {
          Messages reach you as one line `[pointsman m-<id>] …  Details: <file>`: read the file, and \
          acknowledge with `pointsman ack m-<id>`. Never merge, close or label anything yourself; \
          `{primary_branch}` is moved by the merge queue alone.\n",
-        branch = task.branch,
+        branch = task.contribution.branch,
     ));
 }

@@ -27,6 +27,8 @@ pub const STOPPED: &str = "stopped by a person";
 pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in time";
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
+/// The reviewer's changes were not made.
+pub const CHANGES_STILL_WANTED: &str = "nothing was pushed since the reviewer requested changes";
 
 /// An event reached a workflow of another kind.
 pub const OTHER_WORKFLOW: &str = "the event belongs to another kind of workflow";
@@ -125,8 +127,22 @@ pub fn claim_lost(reason: &str) -> String {
 
 /// The queue conflicts again and again.
 pub fn conflicts(files: &[String]) -> String {
+    format!("conflicts with the main branch again: {}", listed(files))
+}
+
+/// It does not apply to the main branch.
+pub fn conflict(files: &[String]) -> String {
+    format!("conflicts with the main branch: {}", listed(files))
+}
+
+/// A reviewer wants something else.
+pub fn changes_requested(by: &str) -> String {
+    format!("{} requested changes", text::clean_line(by, 100))
+}
+
+fn listed(files: &[String]) -> String {
     let files: Vec<String> = files.iter().take(10).map(|f| text::clean_line(f, 100)).collect();
-    format!("conflicts with the main branch again: {}", files.join(", "))
+    files.join(", ")
 }
 
 /// An effect can never be done.

@@ -2,7 +2,7 @@
 
 use crate::ids::Sha;
 use crate::part::session::Stage;
-use crate::task::{Ci, State, Task};
+use crate::task::{State, Task};
 
 /// The thing that a task waits for, in one line; nothing for one that is over.
 pub fn waiting_for(task: &Task) -> Option<String> {
@@ -30,13 +30,11 @@ pub fn waiting_for(task: &Task) -> Option<String> {
             Stage::Alive => "the agent's next phase".to_owned(),
             Stage::Ending => "the session to end".to_owned(),
         },
-        State::AwaitingCi => match &task.ci {
-            Ci::Pending { sha, .. } => format!("CI on {}", sha.short()),
-            Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
-                "the branch to reach the forge".to_owned()
-            }
+        State::AwaitingCi => match task.contribution.pending() {
+            Some((sha, _)) => format!("CI on {}", sha.short()),
+            None => "the branch to reach the forge".to_owned(),
         },
-        State::AwaitingReview => match &task.head {
+        State::AwaitingReview => match task.contribution.head() {
             Some(head) => format!("a review of {}", head.short()),
             None => "a review".to_owned(),
         },
@@ -59,6 +57,7 @@ pub mod refused {
     pub const PAUSED_ALREADY: &str = "it is paused already";
     pub const NO_CLAIM: &str = "a push counts when the agent says so";
     pub const MERGED_ALREADY: &str = "already recorded as merged";
+    pub const NOTHING_TO_OPEN: &str = "nothing was pushed that a pull request could show";
 
     pub fn not_ready(state: State) -> String {
         format!("a {state} task is not ready to begin")

@@ -45,11 +45,15 @@ fn stored_task(state: &str, phase: &str) -> String {
 /// The same task as this program reads it.
 fn read_task(state: State, phase: Option<Phase>) -> Task {
     let mut task = task(3);
-    (task.state, task.phase, task.attempts.ci_fixes) = (state, phase, 2);
+    (task.state, task.phase, task.contribution.attempts.ci_fixes) = (state, phase, 2);
     let session = &mut task.session;
     (session.generation, session.stage, session.restarts) = (1, Stage::Alive, 1);
     session.context.gauge = Some(Gauge { used_permille: 250, source: Source::StatusLine });
     session.context.measured_at = Some(at(1));
+    if state == State::AwaitingReview {
+        // It had no deadline, and every wait has an end: it is over now.
+        task.contribution.await_push(at(1));
+    }
     task
 }
 

@@ -246,7 +246,7 @@ fn roles() -> Vec<Value> {
 fn task() -> pointsman_view::task::Task {
     let key = TaskKey { project: shop(), issue: 3 };
     let mut task = task::Task::new(key, text("A title"), text("pointsman/issue-3"), Timestamp(0));
-    (task.ci, task.head) = (task::Ci::Passed { sha: sha() }, Some(sha()));
+    task.contribution = task::Contribution::at(text("pointsman/issue-3"), sha(), None);
     pointsman_view::task::Task::new(&task, Spent::default())
 }
 

@@ -15,7 +15,7 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::ForgeHome;
 use pointsman_core::ids::{Number, Sha};
-use pointsman_core::task::{Ci, CiVerdict, Task};
+use pointsman_core::task::{CiVerdict, Task};
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -288,7 +288,7 @@ impl<'c> Source<'c> {
     fn task(&self, store: &Store, number: Number) -> Result<Option<Task>, Failure> {
         let tasks = store.tasks(Some(&self.project.config.name))?;
         let of_issue = tasks.iter().find(|task| task.key.issue == number);
-        Ok(of_issue.or_else(|| tasks.iter().find(|task| task.pr == Some(number))).cloned())
+        Ok(of_issue.or_else(|| tasks.iter().find(|task| task.contribution.pr() == Some(number))).cloned())
     }
 
     /// Whether the CI is a command that the daemon runs.
@@ -331,7 +331,7 @@ impl<'c> Source<'c> {
 
     fn log_of_task(&self, store: &Store, task: &Task, run: Option<u32>) -> Result<Option<CiLog>, Failure> {
         let paths = self.context.paths.project(&self.project.config.name);
-        let number = run.unwrap_or(task.ci_run);
+        let number = run.unwrap_or(task.contribution.ci_run);
         let Some(log) = read_end(&daemon::ci_log(&paths, &task.key, number), LOG_BYTES)? else {
             return Ok(None);
         };
@@ -387,10 +387,10 @@ fn runs(store: &Store, task: &Task) -> Result<Vec<CiRun>, Failure> {
             runs.push(CiRun { run, sha, started_at: began, status: CheckStatus::from(&verdict), took });
         }
     }
-    if let Ci::Pending { sha, run } = &task.ci {
+    if let Some((sha, run)) = task.contribution.pending() {
         let began = started.filter(|(begun, _)| begun == sha).map(|(_, at)| at);
         let status = CheckStatus::Pending;
-        runs.push(CiRun { run: *run, sha: sha.clone(), started_at: began, status, took: None });
+        runs.push(CiRun { run, sha: sha.clone(), started_at: began, status, took: None });
     }
     Ok(runs)
 }

@@ -35,10 +35,10 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         return context.out.value(&Explained {
             issue,
             waiting_for: waiting_for(&task),
+            deadline: task.ends_at().map(Into::into),
             title: task.title,
             state: task.state,
             facts,
-            deadline: task.deadline.map(Into::into),
             history: history.into_iter().map(entry).collect(),
         });
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         out.line(format!("  - {fact}"))?;
     }
     if let Some(waiting) = waiting_for(&task) {
-        let until = task.deadline.map(|at| format!(", until {}", time::local(at))).unwrap_or_default();
+        let until = task.ends_at().map(|at| format!(", until {}", time::local(at))).unwrap_or_default();
         out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
     }
     out.line(format!("\n{strong}history{strong:#}"))?;

@@ -183,7 +183,7 @@ fn count_tasks(tasks: &[Task], begins: Timestamp, outcomes: &mut view::Outcomes)
         let count = tasks.iter().filter(|task| task.since >= begins && wanted(task)).count();
         Some(u64::try_from(count).unwrap_or(u64::MAX))
     };
-    outcomes.merged = count(|task| task.merged_as.is_some());
+    outcomes.merged = count(|task| task.contribution.merged_as().is_some());
     outcomes.blocked = count(|task| task.state == State::Blocked);
     outcomes.refused = count(|task| task.state == State::Refused);
 }

@@ -133,7 +133,7 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
             format!("#{}", task.key.issue).into(),
             Cell::styled(task.state.name(), style::of(task.state)),
             time::rough(now.since(task.since)).into(),
-            task.pr.map(|number| format!("#{number}")).unwrap_or_default().into(),
+            task.contribution.pr().map(|number| format!("#{number}")).unwrap_or_default().into(),
             waiting_for(task).unwrap_or_default().into(),
             clean_line(&task.title, TITLE_CHARS).into(),
         ]);

@@ -89,7 +89,7 @@ fn issue_of(engine: &Engine, run: &Run) -> Option<u64> {
         Subject::Action { issue } => Some(*issue),
         Subject::Review { pr, .. } => {
             let tasks = engine.tasks().values().filter(|task| task.key.project == run.project);
-            tasks.into_iter().find(|task| task.pr == Some(*pr)).map(|task| task.key.issue)
+            tasks.into_iter().find(|task| task.contribution.pr() == Some(*pr)).map(|task| task.key.issue)
         }
         Subject::Vault { .. } => None,
     }
@@ -103,8 +103,8 @@ fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<StatusLine> {
     Some(StatusLine {
         state: task.state,
         phase: task.phase,
-        ci: CiStatus::of(&task.ci),
-        pr: task.pr,
+        ci: CiStatus::of(task.contribution.ci()),
+        pr: task.contribution.pr(),
         queue_position: position,
     })
 }

@@ -223,7 +223,7 @@ impl Control {
     /// A person's order to merge is an approval of the present head; the queue does the rest.
     fn approval(&self, number: u64, caller: &Caller) -> Result<ForgeCommand, Reply> {
         let picture = self.board.look();
-        let Some(task) = picture.values().find(|t| t.pr == Some(number)) else {
+        let Some(task) = picture.values().find(|t| t.contribution.pr() == Some(number)) else {
             let message = words::daemon::request::pull_request_without_task(number);
             return Err(failed(FailureKind::NotFound, message));
         };

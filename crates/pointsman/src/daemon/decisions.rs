@@ -377,7 +377,7 @@ fn waits(store: &Store, project: &ProjectName, decision: &Decision) -> Result<bo
         Decision::Approval { pr, .. } => {
             let tasks = store.tasks(Some(project))?;
             !tasks.iter().any(|task| {
-                task.pr == Some(*pr)
+                task.contribution.pr() == Some(*pr)
                     && matches!(task.state, State::MergeQueue | State::Merged | State::Closed)
             })
         }

@@ -245,7 +245,8 @@ fn own(store: &Store, session: &str) -> Option<OwnSession> {
     let project = &nothing.project;
     if let Some(issue) = row.issue {
         let task = store.task(&TaskKey { project: project.clone(), issue }).ok().flatten();
-        let (pr, head) = task.map_or((None, None), |task| (task.pr, task.head));
+        let (pr, head) =
+            task.map_or((None, None), |task| (task.contribution.pr(), task.contribution.head().cloned()));
         return Some(OwnSession { issue: Some(issue), pr, head, ..nothing });
     }
     let run = row.identity.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
@@ -253,7 +254,8 @@ fn own(store: &Store, session: &str) -> Option<OwnSession> {
     Some(match run.and_then(|run| run.subject) {
         Some(Subject::Review { pr, sha, .. }) => {
             let tasks = store.tasks(Some(project)).unwrap_or_default();
-            let issue = tasks.iter().find(|task| task.pr == Some(pr)).map(|task| task.key.issue);
+            let issue =
+                tasks.iter().find(|task| task.contribution.pr() == Some(pr)).map(|task| task.key.issue);
             OwnSession { issue, pr: Some(pr), head: Some(sha), ..nothing }
         }
         Some(Subject::Action { issue }) => OwnSession { issue: Some(issue), ..nothing },

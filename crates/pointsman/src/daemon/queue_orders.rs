@@ -249,10 +249,9 @@ fn enter(
     style: Option<MergeStyle>,
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
-    let owner = engine
-        .tasks()
-        .values()
-        .find(|task| task.key.project == *project && task.branch == branch && task.state.has_session());
+    let owner = engine.tasks().values().find(|task| {
+        task.key.project == *project && task.contribution.branch == branch && task.state.has_session()
+    });
     if let Some(task) = owner {
         let message = words::daemon::queue::enters_by_itself(branch, task.key.issue, task.state);
         return Ok(failed(FailureKind::Refused, message));

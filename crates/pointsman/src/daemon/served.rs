@@ -198,7 +198,8 @@ impl Served {
 
     /// The task's branch.
     pub(crate) fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
-        BranchName::new(&task.branch).with_context(|| words::daemon::git::not_a_branch_name(&task.branch))
+        BranchName::new(&task.contribution.branch)
+            .with_context(|| words::daemon::git::not_a_branch_name(&task.contribution.branch))
     }
 }
 

@@ -33,10 +33,10 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
     let Some(task) = &seen.task else { return Ok(facts) };
     facts.state = Some(task.state);
     facts.reason.clone_from(&task.reason);
-    facts.ci_runs = task.ci_run;
-    facts.pr = task.pr;
-    facts.on_main = task.merged_as.as_ref().is_some_and(|sha| remote.has_commit(stage, sha.as_str()));
-    if let Some(pr) = task.pr {
+    facts.ci_runs = task.contribution.ci_run;
+    facts.pr = task.contribution.pr();
+    facts.on_main = task.contribution.merged_as().is_some_and(|sha| remote.has_commit(stage, sha.as_str()));
+    if let Some(pr) = task.contribution.pr() {
         let pr: PullRequest = stage.pointsman_in(project, &["forge", "pr", "show", &pr.to_string()])?;
         facts.reviewers = pr.reviews.into_iter().map(|review| review.author).collect();
         facts.pr_merged = pr.merged;

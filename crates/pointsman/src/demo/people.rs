@@ -125,7 +125,7 @@ impl People {
         match task.state {
             // A polite reviewer waits until the agent says that it is ready.
             State::AwaitingReview if task.phase == Some(Phase::AwaitingReview) => {
-                let (pr, head) = (task.pr?, task.head.clone()?);
+                let (pr, head) = (task.contribution.pr()?, task.contribution.head()?.clone());
                 let said = self.reviewed.get(&filed.part).map_or(&[][..], Vec::as_slice);
                 if said.contains(&head) {
                     return None;
@@ -171,7 +171,7 @@ fn review(stage: &Stage, project: &str, pr: Number, opinion: Opinion) -> anyhow:
 #[cfg(test)]
 mod tests {
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
-    use pointsman_core::task::{Phase, State, Task};
+    use pointsman_core::task::{Contribution, Phase, State, Task};
     use pointsman_core::time::Timestamp;
 
     use super::{Filed, Opinion, Part, People, Status, Word};
@@ -190,8 +190,8 @@ mod tests {
         let mut task = Task::new(key, String::new(), String::new(), Timestamp(0));
         task.state = state;
         task.phase = Some(Phase::AwaitingReview);
-        task.pr = Some(9);
-        task.head = Sha::new(&head.repeat(40));
+        let head = Sha::new(&head.repeat(40)).unwrap();
+        task.contribution = Contribution::at(String::new(), head, Some(9));
         Seen { task: Some(task), ..Seen::default() }
     }
 

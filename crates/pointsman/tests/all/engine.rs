@@ -7,6 +7,7 @@ use pointsman::daemon::engine::{Engine, Input};
 use pointsman::daemon::outcome::{Note, Outcome, Performed};
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::part::contribution::{self, Contribution};
 use pointsman_core::snapshot::Kind;
 use pointsman_core::task::{Effect, Event, Exit, Order, Phase, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
@@ -262,10 +263,17 @@ fn under_test(directory: &std::path::Path) -> (Engine, QueueEntry) {
     let mut store = Store::open(&directory.join("db")).unwrap();
     let head = Sha::new(&"a".repeat(40)).unwrap();
     let mut task = Task::new(key(1), "t".to_owned(), "pointsman/issue-1".to_owned(), START);
-    (task.state, task.head, task.pr, task.claimed) = (State::MergeQueue, Some(head.clone()), Some(7), true);
+    (task.state, task.claimed) = (State::MergeQueue, true);
+    task.contribution = Contribution::at("pointsman/issue-1".to_owned(), head.clone(), Some(7));
+    // Without CI and review it is queued at once.
+    let policy = contribution::Policy::new(
+        &Config::parse("name = \"shop\"\n[review]\nmode = \"none\"", "test").unwrap(),
+    );
+    let around = contribution::OwnerFacts { asked: None, policy: &policy, now: START };
+    task.contribution.happened(&contribution::Fact::Pushed { head: Some(&head) }, &around).unwrap();
     let entry = NewEntry {
         project: key(1).project,
-        branch: task.branch.clone(),
+        branch: task.contribution.branch.clone(),
         issue: Some(1),
         pr: Some(7),
         identity: Some(key(1).identity()),

@@ -1,14 +1,12 @@
 //! Phases the agent claims. A claim only asks us to look; the facts decide.
 
 use super::{Draft, Refused};
-use crate::ids::Sha;
 use crate::part::question::Cause;
 use crate::part::session::Stage;
 use crate::session::trouble::OutsideTrouble;
-use crate::task::effect::{Effect, Exit, Headline};
-use crate::task::event::PrFact;
+use crate::task::effect::{Effect, Exit};
 use crate::task::phase::{Phase, Refusal};
-use crate::task::state::{Ci, Review, State};
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {
@@ -54,7 +52,8 @@ impl Draft<'_> {
             Phase::AwaitingCi | Phase::AwaitingReview => {
                 if matches!(self.task.state, State::Working | State::Escalated) && !self.waits_for_reviewer()
                 {
-                    self.await_ci();
+                    // CI has its own clock; bringing the branch to a forge that is down may take longer.
+                    self.await_push(self.policy.session_timeout);
                 }
                 self.order(Effect::SyncBranch);
             }
@@ -80,129 +79,11 @@ impl Draft<'_> {
         }
     }
 
-    fn await_ci(&mut self) {
-        self.enter(State::AwaitingCi);
-        // CI has its own clock; bringing the branch to a forge that is down may take longer.
-        self.task.deadline = Some(self.now.after(self.policy.session_timeout));
-    }
-
-    /// Whether a person was asked about the review of this very commit. That an agent hands it in once more answers
-    /// nothing, and the reviewer must not be asked again for it.
-    fn waits_for_reviewer(&self) -> bool {
-        self.task.state == State::Escalated
-            && self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Review)
-    }
-
     pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {
         self.task.session.is_current(generation)?;
         let reason = words::reason::phase_rejected(why);
         self.notify(words::notice::phase_rejected(&self.task, &reason));
         self.task.reason = Some(reason);
-        Ok(())
-    }
-
-    /// The branch is on the forge as `head`: everything about it is decided here.
-    pub(super) fn branch_synced(&mut self, head: Option<&Sha>) -> Result<(), Refused> {
-        match self.task.state {
-            State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
-            State::Escalated if self.waits_for_reviewer() => {
-                if head.is_none() || head == self.task.head.as_ref() {
-                    return Ok(());
-                }
-                self.await_ci();
-            }
-            State::Backlog
-            | State::WaitingDependencies
-            | State::Working
-            | State::Escalated
-            | State::Blocked
-            | State::Refused
-            | State::Paused
-            | State::Merged
-            | State::Closed => {
-                return Err(Refused::NotNow(words::task::refused::waits_for_no_branch(self.task.state)));
-            }
-        }
-        let Some(head) = head else {
-            self.leave_queue();
-            self.hand_back_red(words::reason::NOTHING_PUSHED.to_owned(), words::message::nothing_pushed());
-            return Ok(());
-        };
-        if self.task.head.as_ref() != Some(head) {
-            self.leave_queue();
-            self.task.head = Some(head.clone());
-            self.task.ci = Ci::None;
-            self.task.attempts.infra_retries = 0;
-            // An approval is bound to a commit: any push voids it.
-            self.task.review = Review::None;
-        } else if self.task.state == State::MergeQueue {
-            return Ok(());
-        } else if matches!(&self.task.review, Review::ChangesRequested { sha, .. } if sha == head) {
-            // Nothing was pushed since the reviewer wanted changes: the agent still has them to make.
-            self.enter(State::Working);
-            return Ok(());
-        }
-        if self.task.pr.is_none() {
-            self.order(Effect::OpenPullRequest);
-        }
-        let head = head.clone();
-        if self.needs_no_ci(&head) {
-            self.green(&head);
-        } else if !matches!(&self.task.ci, Ci::Pending { sha, .. } if *sha == head) {
-            self.run_checks(head);
-        }
-        Ok(())
-    }
-
-    pub(super) fn head_moved(&mut self) -> Result<(), Refused> {
-        match self.task.state {
-            State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {
-                self.order(Effect::SyncBranch);
-                Ok(())
-            }
-            State::Backlog
-            | State::WaitingDependencies
-            | State::Working
-            | State::Escalated
-            | State::Blocked
-            | State::Refused
-            | State::Paused
-            | State::Merged
-            | State::Closed => Err(Refused::NotNow(words::task::refused::NO_CLAIM.to_owned())),
-        }
-    }
-
-    pub(super) fn pull_request_observed(&mut self, fact: &PrFact) {
-        if matches!(self.task.state, State::Merged | State::Closed) {
-            return;
-        }
-        match fact {
-            PrFact::Open => {}
-            PrFact::Merged { sha } => self.merged(sha.clone()),
-            PrFact::Closed => {
-                if self.task.state.has_session() {
-                    self.fail(words::reason::PR_CLOSED.to_owned(), Exit::Failed);
-                }
-            }
-        }
-    }
-
-    pub(super) fn merge_looked(&mut self, merged_as: Option<&Sha>) -> Result<(), Refused> {
-        if !self.task.state.has_session() {
-            return Err(Refused::NotNow(words::task::refused::waits_for_no_merge(self.task.state)));
-        }
-        if let Some(sha) = merged_as {
-            if self.task.state != State::Merged {
-                self.merged(sha.clone());
-            }
-            return Ok(());
-        }
-        self.task.attempts.premature_done += 1;
-        self.tell(Headline::NotMerged, words::message::not_merged(&self.task));
-        if self.task.attempts.premature_done > self.policy.premature_done {
-            self.leave_queue();
-            self.escalate(Cause::Daemon, words::reason::PREMATURE_DONE.to_owned());
-        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
 use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::RefusalStatus;
-use crate::task::state::{Attempts, Ci, Review, State};
+use crate::task::state::State;
 use crate::time::Timestamp;
 use crate::words;
 
@@ -161,7 +161,7 @@ impl Draft<'_> {
         }
         self.start_session();
         if std::mem::take(&mut self.task.handed_in) {
-            self.enter(State::AwaitingCi);
+            self.await_push(self.policy.ci_timeout);
             self.order(Effect::SyncBranch);
         }
         Ok(())
@@ -183,13 +183,9 @@ impl Draft<'_> {
     pub(super) fn forget_work(&mut self) {
         self.task.claimed = false;
         self.task.phase = None;
-        self.task.pr = None;
-        self.task.head = None;
-        self.task.ci = Ci::None;
-        self.task.review = Review::None;
-        self.task.attempts = Attempts::default();
+        self.task.contribution.begin_anew();
+        self.task.premature_done = 0;
         self.task.refusal = None;
-        self.task.merged_as = None;
         self.task.handed_in = false;
         self.task.dependencies_seen = false;
         self.task.block_seen = false;

@@ -3,14 +3,12 @@
 //! One file per kind of event; [`Draft`] is the next task under construction together with the
 //! effects it asks for. Wording comes from [`crate::words`].
 
-mod checks;
 mod claim;
+mod contribution;
 mod escalate;
 mod finish;
 mod issue;
 mod order;
-mod queue;
-mod review;
 mod session;
 mod time;
 
@@ -21,6 +19,7 @@ use super::effect::{Effect, Headline, Notice};
 use super::event::Event;
 use super::policy::Policy;
 use super::state::{State, Task};
+use crate::part::contribution::{self as part, Awaited};
 use crate::part::session::Fact;
 use crate::time::Timestamp;
 use crate::workflow::Refused;
@@ -62,11 +61,13 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         }
         Event::PhaseRejected { generation, why } => draft.phase_rejected(*generation, why)?,
         Event::BranchSynced { head } => draft.branch_synced(head.as_ref())?,
-        Event::PullRequestOpened { number } => draft.task.pr = Some(*number),
-        Event::PullRequestObserved { fact } => draft.pull_request_observed(fact),
-        Event::HeadMoved => draft.head_moved()?,
-        Event::ChecksStarted { sha } => draft.checks_started(sha)?,
-        Event::ChecksFinished { sha, run, verdict } => draft.checks_finished(sha, *run, verdict)?,
+        Event::PullRequestOpened { number } => draft.contributed(&part::Fact::Opened { number: *number })?,
+        Event::PullRequestObserved { fact } => draft.pull_request_observed(fact)?,
+        Event::HeadMoved => draft.contributed(&part::Fact::HeadMoved)?,
+        Event::ChecksStarted { sha } => draft.contributed(&part::Fact::ChecksStarted { sha })?,
+        Event::ChecksFinished { sha, run, verdict } => {
+            draft.contributed(&part::Fact::ChecksFinished { sha, run: *run, verdict })?;
+        }
         Event::ReviewPosted { sha, verdict, by, body } => draft.review_posted(sha, *verdict, by, body)?,
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
@@ -98,6 +99,15 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
     Ok(Transition { task: draft.task, effects: draft.effects })
 }
 
+/// The state in which a task waits for something.
+fn state_of(awaited: Awaited) -> State {
+    match awaited {
+        Awaited::Push | Awaited::Checks => State::AwaitingCi,
+        Awaited::Review => State::AwaitingReview,
+        Awaited::Queue => State::MergeQueue,
+    }
+}
+
 /// The next task under construction.
 struct Draft<'a> {
     task: Task,
@@ -121,14 +131,16 @@ impl Draft<'_> {
         self.task.state = state;
         self.task.reason = None;
         self.task.escalation = None;
+        if self.task.contribution.awaited().map(state_of) != Some(state) {
+            self.task.contribution.rest();
+        }
         self.task.deadline = match state {
             State::Working => Some(self.now.after(self.policy.session_timeout)),
-            State::AwaitingCi => Some(self.now.after(self.policy.ci_timeout)),
-            State::AwaitingReview => Some(self.now.after(self.policy.review_timeout)),
-            State::MergeQueue => Some(self.now.after(self.policy.queue_timeout)),
             State::Merged => Some(self.now.after(self.policy.done_grace)),
-            // The question has a time-out of its own.
-            State::Escalated
+            // The contribution has a clock of its own.
+            State::AwaitingCi | State::AwaitingReview | State::MergeQueue
+            // So has the question.
+            | State::Escalated
             // These wait for a person or for the forge; nothing runs and nothing is spent.
             | State::Backlog
             | State::WaitingDependencies

@@ -1,15 +1,16 @@
 //! Deadlines. Every state that costs something has one, and a way out.
 
 use super::Draft;
-use crate::part::question::{Cause, Due};
+use crate::part::question::Due;
 use crate::part::session::Stage;
-use crate::task::effect::{Exit, Headline};
-use crate::task::state::{Ci, State};
+use crate::task::effect::Exit;
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {
     pub(super) fn time_passed(&mut self) {
         self.session_time_passed();
+        self.contribution_time_passed();
         let due = match &self.task.escalation {
             Some(question) => question.due(self.now),
             None if self.task.deadline.is_some_and(|at| at <= self.now) => Due::Expiry,
@@ -32,26 +33,14 @@ impl Draft<'_> {
                 Stage::Starting | Stage::Alive => self.end_session(Exit::IdleTimeout),
                 Stage::None | Stage::Ending => {}
             },
-            State::AwaitingCi => match self.task.ci.clone() {
-                Ci::Pending { sha, .. } => self.ci_timed_out(sha),
-                Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
-                    self.escalate(Cause::Daemon, words::reason::NEVER_SYNCED.to_owned());
-                }
-            },
-            State::AwaitingReview => {
-                self.tell(Headline::NoReview, words::message::no_review(self.policy.review_timeout));
-                self.escalate(Cause::Review, words::reason::no_review(self.policy.review_timeout));
-            }
-            State::MergeQueue => {
-                self.leave_queue();
-                self.escalate(Cause::Daemon, words::reason::QUEUE_STUCK.to_owned());
-            }
             State::Escalated => {
                 let reason = self.task.reason.clone().unwrap_or_default();
                 let timeout = self.policy.escalation_timeout;
                 self.fail(words::reason::nobody_answered(timeout, &reason), Exit::EscalationTimeout);
             }
             State::Merged => self.finish(),
+            // Their clock is the contribution's.
+            State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
             // Only a session that could not be ended makes these wait for a time.
             State::Backlog
             | State::WaitingDependencies

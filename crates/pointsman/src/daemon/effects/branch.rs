@@ -20,7 +20,8 @@ impl EffectPerformer {
             return Err(EffectError::never(words::daemon::git::not_a_ref_name(&name)));
         };
         let pushed = gateway.fetch_into(&served.mirror, &kept)?;
-        if task.state == State::MergeQueue && pushed.is_some() && pushed == task.head {
+        if task.state == State::MergeQueue && pushed.is_some() && pushed.as_ref() == task.contribution.head()
+        {
             // Nothing new: it may be landing at this moment, and then nothing of it would be ahead of main any more.
             return Ok(Outcome::event(Event::BranchSynced { head: pushed }));
         }
@@ -57,23 +58,26 @@ impl EffectPerformer {
 
     /// Our commit on the main branch: as the forge recorded it, or the head itself.
     fn merged_as(served: &Served, task: &Task) -> Result<Option<Sha>, EffectError> {
-        let pr = match task.pr {
+        let head = task.contribution.head();
+        let pr = match task.contribution.pr() {
             Some(number) => served.forge.pull_request(number)?,
             None => None,
         };
         match pr {
             Some(pr) if pr.merged && pr.state == IssueState::Closed => {
-                return Ok(pr.merge_sha.or(task.head.clone()));
+                return Ok(pr.merge_sha.or_else(|| head.cloned()));
             }
             // The embedded forge has just asked git itself: a fetch could say nothing else.
             Some(pr)
-                if served.embedded.is_some() && pr.state == IssueState::Open && pr.head_sha == task.head =>
+                if served.embedded.is_some()
+                    && pr.state == IssueState::Open
+                    && pr.head_sha.as_ref() == head =>
             {
                 return Ok(None);
             }
             Some(_) | None => {}
         }
-        let Some(head) = &task.head else { return Ok(None) };
+        let Some(head) = head else { return Ok(None) };
         served.mirror.fetch_remote()?;
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(None) };
         Ok(served.mirror.is_ancestor(head, &main)?.then(|| head.clone()))

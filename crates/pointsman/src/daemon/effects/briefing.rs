@@ -65,7 +65,7 @@ impl EffectPerformer {
                 .flatten()
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
-        let reviews = match &task.review {
+        let reviews = match task.contribution.review() {
             Review::ChangesRequested { by, body, .. } => vec![format!("{by} requested changes:\n\n{body}")],
             Review::Approved { .. } | Review::None => Vec::new(),
         };
@@ -109,7 +109,9 @@ impl EffectPerformer {
                 None
             }
         };
-        let Some(head) = seen.or_else(|| task.head.clone()) else { return Ok(Default::default()) };
+        let Some(head) = seen.or_else(|| task.contribution.head().cloned()) else {
+            return Ok(Default::default());
+        };
         Ok((served.mirror.log_oneline(base, &head)?, served.mirror.diff_stat(base, &head)?))
     }
 }

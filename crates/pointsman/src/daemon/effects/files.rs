@@ -32,7 +32,10 @@ impl EffectPerformer {
                 Err(refusal) => tracing::warn!(file = %file.display(), %refusal, "left a state file"),
             }
         }
-        if task.state == State::Closed && task.merged_as.is_some() && session_files.tree.exists() {
+        if task.state == State::Closed
+            && task.contribution.merged_as().is_some()
+            && session_files.tree.exists()
+        {
             self.keep_work(served, &task.key.session(task.session.generation), &session_files.tree)?;
             remove_checkout(&session_files.tree)?;
         }

@@ -111,16 +111,16 @@ impl EffectPerformer {
         let summary = read_summary(&served.session_files(&task.key).summary(task.session.generation));
         let body = words::comment::pull_request(task, summary.as_deref(), &served.config);
         let base = served.primary.as_str();
-        let number = served.forge.ensure_pull_request(&task.branch, base, &title, &body)?;
+        let number = served.forge.ensure_pull_request(&task.contribution.branch, base, &title, &body)?;
         Ok(Outcome::event(Event::PullRequestOpened { number }))
     }
 
     pub(super) fn enqueue(served: &Served, task: &Task, head: &Sha) -> Outcome {
         Outcome::note(Note::Enqueue(Box::new(NewEntry {
             project: served.config.name.clone(),
-            branch: task.branch.clone(),
+            branch: task.contribution.branch.clone(),
             issue: Some(task.key.issue),
-            pr: task.pr,
+            pr: task.contribution.pr(),
             identity: Some(task.key.identity()),
             head: head.clone(),
             requested_at: clock::now(),

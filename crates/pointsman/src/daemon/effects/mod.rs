@@ -167,7 +167,7 @@ impl EffectPerformer {
             }
             Effect::Enqueue { head } => Ok(Self::enqueue(served, of_task(owner, effect)?, head)),
             Effect::Dequeue => {
-                let branch = of_task(owner, effect)?.branch.clone();
+                let branch = of_task(owner, effect)?.contribution.branch.clone();
                 Ok(Outcome::note(super::outcome::Note::Dequeue { branch }))
             }
             Effect::SetLabels { add, remove } => {

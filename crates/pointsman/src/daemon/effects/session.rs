@@ -285,7 +285,7 @@ impl EffectPerformer {
             main: Some(base),
             env: vec![
                 ("ISSUE".to_owned(), task.key.issue.to_string()),
-                ("POINTSMAN_BRANCH".to_owned(), task.branch.clone()),
+                ("POINTSMAN_BRANCH".to_owned(), task.contribution.branch.clone()),
                 ("POINTSMAN_SUMMARY_FILE".to_owned(), summary),
             ],
         })

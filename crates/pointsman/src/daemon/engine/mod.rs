@@ -666,7 +666,7 @@ impl Engine {
         let Some(branch) = &input.leaves else { return Ok(()) };
         // What landed while nobody was there to write it down is found by the queue itself, which asks git.
         let task = input.workflow.task().and_then(|key| self.tasks.get(key));
-        let merged = task.is_some_and(|task| task.merged_as.is_some());
+        let merged = task.is_some_and(|task| task.contribution.merged_as().is_some());
         for mut entry in self.store.queue_entries(input.workflow.project(), EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;

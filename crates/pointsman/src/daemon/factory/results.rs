@@ -106,7 +106,7 @@ fn logged_result(event: &EventRow) -> Option<LoggedResult> {
 /// Whether something of ours landed for an issue, or its action was carried out.
 fn is_done(store: &Store, project: &ProjectName, issue: Number) -> Result<bool, pointsman_store::Error> {
     let key = pointsman_core::ids::TaskKey { project: project.clone(), issue };
-    let landed = store.task(&key)?.is_some_and(|task| task.merged_as.is_some());
+    let landed = store.task(&key)?.is_some_and(|task| task.contribution.merged_as().is_some());
     let acted = store.runs_about(project, &action_key(issue))?.iter().any(|run| run.status == Status::Done);
     Ok(landed || acted)
 }

@@ -133,7 +133,9 @@ pub(super) fn untested(served: &Served, picture: &TaskMap) -> Vec<PullRequestChe
         return Vec::new();
     };
     let is_of_a_task = |branch: &str| {
-        picture.values().any(|task| task.key.project == served.config.name && task.branch == branch)
+        picture
+            .values()
+            .any(|task| task.key.project == served.config.name && task.contribution.branch == branch)
     };
     let looked_at = |sha: &Sha| {
         let checks = forge.checks(sha)?;

@@ -20,8 +20,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::part::contribution::Awaited;
 use pointsman_core::queue::EntryId;
-use pointsman_core::task::{Ci, CiVerdict, Event, Policy, ReviewMode, State, Task};
+use pointsman_core::task::{CiVerdict, Event, Policy, ReviewMode, Task};
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
@@ -108,12 +109,15 @@ impl Jobs {
     pub(crate) fn owed<'a>(self: &Arc<Self>, served: &Arc<Served>, tasks: impl Iterator<Item = &'a Task>) {
         let reviewer = Policy::new(&served.config).review;
         for task in tasks.filter(|t| t.key.project == served.config.name) {
-            match (&task.state, &task.ci, &task.head) {
-                (State::AwaitingCi, Ci::Pending { sha, run }, _) => self.check(served, task, sha, *run),
-                (State::AwaitingReview, _, Some(head)) if reviewer == ReviewMode::Command => {
+            let contribution = &task.contribution;
+            match (contribution.awaited(), contribution.pending(), contribution.head()) {
+                (Some(Awaited::Push | Awaited::Checks), Some((sha, run)), _) => {
+                    self.check(served, task, sha, run);
+                }
+                (Some(Awaited::Review), _, Some(head)) if reviewer == ReviewMode::Command => {
                     self.review(served, task, head);
                 }
-                _ => {}
+                (Some(Awaited::Push | Awaited::Checks | Awaited::Review | Awaited::Queue) | None, _, _) => {}
             }
         }
         self.land(served);
@@ -135,7 +139,7 @@ impl Jobs {
             return;
         }
         let of_project = picture.values().filter(|task| task.key.project == served.config.name);
-        let of_tasks: BTreeSet<String> = of_project.map(|task| task.branch.clone()).collect();
+        let of_tasks: BTreeSet<String> = of_project.map(|task| task.contribution.branch.clone()).collect();
         self.submit(format!("wishes {}", served.config.name), served, move |jobs, served| {
             wishes::enter(jobs, served, &of_tasks);
         });
@@ -171,7 +175,9 @@ impl Jobs {
 
     /// Has the project's review program look at this commit. People are asked by the pull request.
     pub(crate) fn review(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha) {
-        let (Some(command), Some(pr)) = (served.config.review.command.clone(), task.pr) else { return };
+        let (Some(command), Some(pr)) = (served.config.review.command.clone(), task.contribution.pr()) else {
+            return;
+        };
         if Policy::new(&served.config).review != ReviewMode::Command {
             return;
         }

@@ -75,7 +75,9 @@ impl Reviews {
             if self.settled().contains(&key) || self.world.jobs.is_stopping() {
                 continue;
             }
-            let task = tasks.iter().find(|task| task.branch == listed.head && task.state != State::Closed);
+            let task = tasks
+                .iter()
+                .find(|task| task.contribution.branch == listed.head && task.state != State::Closed);
             match self.attend(served, &listed, task) {
                 Ok(true) => drop(self.settled().insert(key)),
                 Ok(false) => {}
@@ -284,7 +286,7 @@ fn attempt(run: &Run) -> Attempt {
 
 /// What CI says about a head: the task knows, or the checks on the forge do. A change without code needs none.
 fn ci(served: &Served, pr: &PullRequest, head: &Sha, task: Option<&Task>) -> anyhow::Result<Ci> {
-    if !served.config.ci.kind.tests_commits() || task.is_some_and(|task| task.ci.passed(head)) {
+    if !served.config.ci.kind.tests_commits() || task.is_some_and(|task| task.contribution.passed(head)) {
         return Ok(Ci::Green);
     }
     let checks = match task {

@@ -67,9 +67,9 @@ impl TaskSigns {
     fn of(task: &Task, marks: &BTreeMap<Number, String>) -> Self {
         Self {
             issue: marks.get(&task.key.issue).cloned(),
-            pull: task.pr.and_then(|pr| marks.get(&pr).cloned()),
-            pr: task.pr,
-            head: task.head.clone(),
+            pull: task.contribution.pr().and_then(|pr| marks.get(&pr).cloned()),
+            pr: task.contribution.pr(),
+            head: task.contribution.head().cloned(),
             state: task.state,
             since: task.since,
         }
@@ -179,12 +179,12 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
         return Ok(inputs);
     }
     let key = &task.key;
-    if let Some(number) = task.pr
+    if let Some(number) = task.contribution.pr()
         && signs.is_some_and(|signs| signs.pull.is_some())
     {
-        let found = served.forge.open_reviews(number, task.head.as_ref())?;
+        let found = served.forge.open_reviews(number, task.contribution.head())?;
         inputs.extend(reviews(key, task, found));
-    } else if let Some(number) = task.pr
+    } else if let Some(number) = task.contribution.pr()
         && let Some(pr) = served.forge.pull_request(number)?
     {
         let fact = match (pr.merged, pr.state) {
@@ -248,7 +248,8 @@ fn moved(served: &Served, task: &Task) -> Option<Input> {
     }
     let branch = served.branch(task).ok()?;
     let pushed = Gateway::at(&served.session_files(&task.key).gateway, &branch).head().ok().flatten();
-    let moved = pushed.is_some() && task.head.is_some() && pushed != task.head;
+    let moved =
+        pushed.is_some() && task.contribution.head().is_some() && pushed.as_ref() != task.contribution.head();
     moved.then(|| Input::new(task.key.clone(), Event::HeadMoved))
 }
 
@@ -257,7 +258,7 @@ fn reviews<'a>(
     task: &'a Task,
     reviews: Vec<pointsman_core::forge::Review>,
 ) -> impl Iterator<Item = Input> + 'a {
-    reviews.into_iter().filter(|r| !r.dismissed && task.head.as_ref() == Some(&r.sha)).map(|review| {
+    reviews.into_iter().filter(|r| !r.dismissed && task.contribution.head() == Some(&r.sha)).map(|review| {
         let mut input = Input::new(
             key.clone(),
             Event::ReviewPosted {

@@ -242,7 +242,7 @@ impl Crew {
             for row in self.events(task.key.issue) {
                 let Some(event) = event_of(&row) else { continue };
                 let before = replayed.take().unwrap_or_else(|| {
-                    Task::new(task.key.clone(), task.title.clone(), task.branch.clone(), row.at)
+                    Task::new(task.key.clone(), task.title.clone(), task.contribution.branch.clone(), row.at)
                 });
                 let next = step(&before, &event, &policy, row.at);
                 let next =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
-use pointsman_core::task::{Review, Stage, State, Task};
+use pointsman_core::task::{Stage, State, Task};
 use pointsman_core::workflow::{Workflow, WorkflowId};
 use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
 
@@ -74,7 +74,7 @@ impl Ledger {
         let stopped =
             matches!(task.state, State::Escalated | State::Blocked | State::Refused | State::Paused);
         assert!(!stopped || task.reason.is_some(), "#{issue} is {} without a reason", task.state);
-        if let Some(sha) = &task.merged_as {
+        if let Some(sha) = task.contribution.merged_as() {
             assert!(reality.landed_as(sha).is_some(), "#{issue} counts as merged and is not");
         }
     }
@@ -91,12 +91,13 @@ impl Ledger {
     pub(super) fn lands(&self, task: &Task, head: &Sha, reality: &Reality) {
         let issue = task.key.issue;
         assert_eq!(task.state, State::MergeQueue, "#{issue} lands, and does not want to");
-        assert_eq!(task.head.as_ref(), Some(head), "#{issue} lands another commit than its head");
-        assert!(task.ci.passed(head) || !reality.story.policy.has_ci, "#{issue} lands with {:?}", task.ci);
+        assert_eq!(task.contribution.head(), Some(head), "#{issue} lands another commit than its head");
+        let contribution = &task.contribution;
+        let green = contribution.passed(head) || !reality.story.policy.has_ci;
+        assert!(green, "#{issue} lands with {:?}", contribution.ci());
         assert!(!reality.story.policy.has_ci || reality.green.contains(head), "#{issue} lands untested");
         if reality.story.is_reviewed() {
-            let approved = matches!(&task.review, Review::Approved { sha, .. } if sha == head);
-            assert!(approved, "#{issue} lands with {:?}", task.review);
+            assert!(contribution.is_approved(head), "#{issue} lands with {:?}", contribution.review());
             assert!(reality.is_approved(issue, head), "#{issue} lands and nobody approved");
         }
     }

@@ -77,7 +77,7 @@ impl Daemon {
         let open: Vec<(Number, Sha)> = tasks
             .iter()
             .filter(|t| t.state == State::AwaitingReview || t.key.issue == 1)
-            .filter_map(|t| Some((t.pr?, t.head.clone()?)))
+            .filter_map(|t| Some((t.contribution.pr()?, t.contribution.head()?.clone())))
             .collect();
         if open.is_empty() {
             return;
@@ -167,7 +167,9 @@ impl Daemon {
     }
 
     fn approve(&mut self, task: &Task, again: bool) {
-        let (Some(pr), Some(head)) = (task.pr, task.head.clone()) else { return };
+        let (Some(pr), Some(head)) = (task.contribution.pr(), task.contribution.head().cloned()) else {
+            return;
+        };
         if again || !self.reality().is_approved(task.key.issue, &head) {
             self.reality().review(pr, head, ReviewVerdict::Approve);
         }

@@ -8,7 +8,7 @@ use pointsman_core::dependencies;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::BACKLOG;
 use pointsman_core::session::context::{self, Gauge};
-use pointsman_core::task::{Ci, CiVerdict, Event, Exit, Phase, PrFact, Stage, State, Task};
+use pointsman_core::task::{CiVerdict, Event, Exit, Phase, PrFact, Stage, State, Task};
 
 use super::daemon::{Daemon, Item, Source};
 use super::reality::{Quality, Reality};
@@ -139,8 +139,8 @@ impl Daemon {
     /// Starts CI that is owed by the look of the tasks, then lets one of those at work finish.
     pub(super) fn run_checks(&mut self) {
         for task in self.tasks() {
-            if let (State::AwaitingCi, Ci::Pending { sha, run }) = (task.state, &task.ci) {
-                self.reality().checks.insert((task.key.issue, sha.clone(), *run));
+            if let (State::AwaitingCi, Some((sha, run))) = (task.state, task.contribution.pending()) {
+                self.reality().checks.insert((task.key.issue, sha.clone(), run));
             }
         }
         let running: Vec<(Number, Sha, u32)> = self.reality().checks.iter().cloned().collect();
@@ -209,13 +209,13 @@ fn about(reality: &Reality, task: &Task) -> Vec<Input> {
     }
     let mut inputs = Vec::new();
     let input = |event| Input::new(task.key.clone(), event);
-    if let Some(pr) = task.pr.map(|number| &reality.pull_requests[&number]) {
+    if let Some(pr) = task.contribution.pr().map(|number| &reality.pull_requests[&number]) {
         if let Some(sha) = pr.merged_as.clone() {
             inputs.push(input(Event::PullRequestObserved { fact: PrFact::Merged { sha } }));
         } else if !pr.open {
             inputs.push(input(Event::PullRequestObserved { fact: PrFact::Closed }));
         }
-        for review in pr.reviews.iter().filter(|r| task.head.as_ref() == Some(&r.sha)) {
+        for review in pr.reviews.iter().filter(|r| task.contribution.head() == Some(&r.sha)) {
             let body = format!("once:review-{};", review.id);
             let (sha, verdict, by) = (review.sha.clone(), review.verdict, "ann".to_owned());
             let posted = input(Event::ReviewPosted { sha, verdict, by, body });
@@ -232,7 +232,11 @@ fn about(reality: &Reality, task: &Task) -> Vec<Input> {
     }
     let pushed = &reality.desks[&task.key.issue].gateway;
     let follows = matches!(task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue);
-    if follows && pushed.is_some() && task.head.is_some() && *pushed != task.head {
+    if follows
+        && pushed.is_some()
+        && task.contribution.head().is_some()
+        && pushed.as_ref() != task.contribution.head()
+    {
         inputs.push(input(Event::HeadMoved));
     }
     inputs

@@ -18,7 +18,7 @@ fn full(play: Play, used_permille: u16) -> Play {
 /// The signals of one event, without taking it.
 fn given(play: &Play, event: &Event) -> Vec<Signal> {
     let after = step(&play.task, event, &play.policy, play.now).unwrap().task;
-    let (before, after) = (Workflow::Task(play.task.clone().into()), Workflow::Task(after.into()));
+    let (before, after) = (Workflow::Task(play.task.task.clone().into()), Workflow::Task(after.into()));
     let event = workflow::Event::Task(event.clone());
     workflow::signals(&before, &event, &after).into_iter().map(|(signal, _)| signal).collect()
 }

@@ -11,10 +11,11 @@ mod trouble;
 use std::time::Duration;
 
 use super::{Transition, step};
-use crate::ids::{ProjectName, Sha, TaskKey};
+use crate::ids::{Number, ProjectName, Sha, TaskKey};
 use crate::labels;
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode, ReviewVerdict, State, Task,
+    Attempts, Ci, CiVerdict, Contribution, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode,
+    ReviewVerdict, State, Task,
 };
 use crate::time::Timestamp;
 
@@ -53,9 +54,43 @@ fn sha(digit: char) -> Sha {
     Sha::new(&digit.to_string().repeat(40)).expect("hex")
 }
 
+/// A task as the tests read it: with the facts of its contribution beside its own, so that the matrix says what a person
+/// sees of a task and not how it is put together.
+#[derive(Clone, Debug)]
+struct Seen {
+    task: Task,
+    pr: Option<Number>,
+    head: Option<Sha>,
+    ci: Ci,
+    attempts: Attempts,
+}
+
+impl Seen {
+    fn of(task: Task) -> Self {
+        let Contribution { attempts, .. } = task.contribution;
+        let contribution = &task.contribution;
+        let (pr, head, ci) = (contribution.pr(), contribution.head().cloned(), contribution.ci().clone());
+        Self { pr, head, ci, attempts, task }
+    }
+}
+
+impl std::ops::Deref for Seen {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        &self.task
+    }
+}
+
+impl std::ops::DerefMut for Seen {
+    fn deref_mut(&mut self) -> &mut Task {
+        &mut self.task
+    }
+}
+
 /// A task on its way, with a clock of its own.
 struct Play {
-    task: Task,
+    task: Seen,
     policy: Policy,
     now: Timestamp,
     /// What the last event ordered.
@@ -66,12 +101,12 @@ impl Play {
     fn new() -> Self {
         let key = TaskKey { project: ProjectName::new("harb").expect("name"), issue: 42 };
         let task = Task::new(key, "Add a door".into(), "pointsman/issue-42".into(), Timestamp(0));
-        Self { task, policy: policy(), now: Timestamp(1_000), ordered: Vec::new() }
+        Self { task: Seen::of(task), policy: policy(), now: Timestamp(1_000), ordered: Vec::new() }
     }
 
     fn try_event(&mut self, event: Event) -> Result<(), super::Refused> {
         let Transition { task, effects } = step(&self.task, &event, &self.policy, self.now)?;
-        self.task = task;
+        self.task = Seen::of(task);
         self.ordered = effects;
         Ok(())
     }
@@ -141,7 +176,7 @@ impl Play {
 
     fn ci(self, verdict: CiVerdict) -> Self {
         let sha = self.task.head.clone().expect("a head");
-        let run = self.task.ci_run;
+        let run = self.task.contribution.ci_run;
         self.event(Event::ChecksFinished { sha, run, verdict })
     }
 

@@ -2,9 +2,10 @@
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
+use super::super::state_of;
 use super::{Play, infra, red, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Order, Phase, PrFact, QueueOutcome, ReviewVerdict, Stage, State,
+    CiVerdict, Effect, Event, Exit, Order, Phase, PrFact, QueueOutcome, ReviewVerdict, Stage, State, Task,
 };
 
 /// An event that fits the task's present generation, head and try, or is a little off.
@@ -26,7 +27,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
     let generation = play.task.session.generation.saturating_sub(u32::from(nudge.off));
     let head = play.task.head.clone().filter(|_| !nudge.off).unwrap_or_else(|| sha('0'));
     let digit = char::from(b'a' + nudge.pick % 6);
-    let run = play.task.ci_run;
+    let run = play.task.contribution.ci_run;
     let observed = |open: bool, labels: &[&str], dependencies: Vec<u64>| Event::IssueObserved {
         title: "t".into(),
         open,
@@ -89,10 +90,10 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
 }
 
 fn check(before: &Play, after: &Play) {
-    let task = &after.task;
+    let task: &Task = &after.task;
     let costs = task.state.has_session();
     // Whatever may cost money has a deadline, a pending order, or a person who was asked.
-    let has_exit = task.deadline.is_some()
+    let has_exit = task.ends_at().is_some()
         || task.session.restart_at.is_some()
         || matches!(task.session.stage, Stage::Starting | Stage::Ending)
         || after.kinds().contains(&"claim_issue")
@@ -106,21 +107,23 @@ fn check(before: &Play, after: &Play) {
         assert_eq!(task.session.restart_at, None, "{task:?}");
     }
     assert_eq!(task.escalation.is_some(), task.state == State::Escalated);
+    // The state says what the contribution waits for.
+    let waits = matches!(task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue);
+    assert_eq!(task.contribution.awaited().map(state_of), waits.then_some(task.state), "{task:?}");
     assert!(task.session.generation >= before.task.session.generation);
     assert!(task.session.restarts <= after.policy.session.restarts + 1);
-    assert!(task.attempts.ci_fixes <= after.policy.ci_fixes + 1);
+    assert!(task.contribution.attempts.ci_fixes <= after.policy.ci_fixes + 1);
     // Nothing reaches the queue that is not green and approved at that very commit.
     for effect in &after.ordered {
         match effect {
             Effect::Enqueue { head } => {
-                assert!(task.ci.passed(head), "{task:?}");
-                assert!(
-                    matches!(&task.review, crate::task::Review::Approved { sha, .. } if sha == head),
-                    "{task:?}"
-                );
+                assert!(task.contribution.passed(head), "{task:?}");
+                assert!(task.contribution.is_approved(head), "{task:?}");
             }
             Effect::Deliver { generation, .. } => assert_eq!(*generation, task.session.generation),
-            Effect::CloseIssue => assert!(task.merged_as.is_some(), "only merged work closes an issue"),
+            Effect::CloseIssue => {
+                assert!(task.contribution.merged_as().is_some(), "only merged work closes an issue")
+            }
             _ => {}
         }
     }

@@ -72,9 +72,9 @@ impl Reality {
             }
             Effect::Enqueue { head } => Outcome::note(Note::Enqueue(Box::new(NewEntry {
                 project: task.key.project.clone(),
-                branch: task.branch.clone(),
+                branch: task.contribution.branch.clone(),
                 issue: Some(issue),
-                pr: task.pr,
+                pr: task.contribution.pr(),
                 identity: Some(task.key.identity()),
                 head: head.clone(),
                 requested_at: self.now,
@@ -82,7 +82,7 @@ impl Reality {
                 worktree: None,
                 style: None,
             }))),
-            Effect::Dequeue => Outcome::note(Note::Dequeue { branch: task.branch.clone() }),
+            Effect::Dequeue => Outcome::note(Note::Dequeue { branch: task.contribution.branch.clone() }),
             Effect::Deliver { generation, headline, details, .. } => {
                 self.deliver(issue, outgoing.id, *generation, *headline, details)
             }
@@ -122,8 +122,10 @@ impl Reality {
             | Effect::FireAction { .. }
             | Effect::NotifyAction => panic!("no task orders this"),
             Effect::VerifyMerge => {
-                let recorded = task.pr.and_then(|pr| self.pull_requests[&pr].merged_as.clone());
-                let found = || task.head.as_ref().filter(|head| self.main.iter().any(|l| l.sha == **head));
+                let recorded =
+                    task.contribution.pr().and_then(|pr| self.pull_requests[&pr].merged_as.clone());
+                let found =
+                    || task.contribution.head().filter(|head| self.main.iter().any(|l| l.sha == **head));
                 let merged_as = recorded.or_else(|| found().cloned());
                 Outcome::event(Event::MergeLooked { merged_as })
             }

@@ -1,0 +1,369 @@
+//! A contribution to the main branch: a branch that is pushed, opened as a pull request, tested, reviewed, queued and
+//! merged.
+//!
+//! [`Contribution::happened`] takes in what became known about it and [`Contribution::time_passed`] what is due. CI, reviews
+//! and the merge queue speak of commits, so what they said is kept with the head that they spoke of: a verdict, an approval
+//! or an entry of the merge queue without a pushed head cannot be written down. Who made the commits, and who is asked when
+//! they cannot land, is the owner's business.
+
+mod fact;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use fact::{CiVerdict, Fact, PrFact, QueueOutcome, ReviewVerdict};
+pub use step::OwnerFacts;
+
+use crate::config;
+use crate::ids::{Number, Sha};
+use crate::part::question::Cause;
+use crate::task::Headline;
+use crate::time::Timestamp;
+
+/// The verdict of CI on the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Ci {
+    #[default]
+    None,
+    /// Ordered; `run` tells the answers of different tries apart.
+    Pending {
+        run: u32,
+    },
+    Passed,
+    Failed {
+        /// Whether infrastructure was at fault.
+        infra: bool,
+        summary: String,
+    },
+    /// No answer in time.
+    TimedOut,
+}
+
+/// The verdict of the reviewer on the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Review {
+    #[default]
+    None,
+    Approved {
+        by: String,
+    },
+    ChangesRequested {
+        by: String,
+        body: String,
+    },
+}
+
+/// The attempts that a contribution has used up. They outlive sessions, so that a new session does not start from zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempts {
+    /// Failures of CI that were handed back.
+    pub ci_fixes: u32,
+    /// Change requests that were handed back.
+    pub review_rounds: u32,
+    /// Infrastructure failures retried since CI was last ordered for a new head.
+    pub infra_retries: u32,
+    /// Merge conflicts that were handed back.
+    pub merge_conflicts: u32,
+}
+
+/// The thing that a contribution waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Awaited {
+    /// That its commits are on the forge.
+    Push,
+    Checks,
+    Review,
+    /// Its turn on the main branch.
+    Queue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Wait {
+    what: Awaited,
+    until: Timestamp,
+}
+
+/// The head of the branch as the forge has it, and everything that was said about that commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Pushed {
+    head: Sha,
+    #[serde(default)]
+    pr: Option<Number>,
+    #[serde(default)]
+    ci: Ci,
+    /// The last lines of the last run that was not green, for the people who are asked about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    log_end: String,
+    #[serde(default)]
+    review: Review,
+}
+
+impl Pushed {
+    fn new(head: Sha, pr: Option<Number>) -> Self {
+        Self { head, pr, ci: Ci::None, log_end: String::new(), review: Review::None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+enum Progress {
+    /// Nothing of it is on the forge. While that is awaited, until when.
+    Local { until: Option<Timestamp> },
+    /// On the forge. Without a wait somebody works on it, or was asked about it.
+    Pushed { pushed: Pushed, wait: Option<Wait> },
+    /// The main branch holds it as this commit. People can merge what we have never pushed.
+    Merged { sha: Sha, pushed: Option<Pushed> },
+}
+
+/// A contribution and everything that is remembered about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contribution {
+    /// The branch that its commits are pushed to.
+    pub branch: String,
+    /// How often CI was ordered. Numbers are never used twice.
+    #[serde(default)]
+    pub ci_run: u32,
+    #[serde(default)]
+    pub attempts: Attempts,
+    progress: Progress,
+}
+
+/// An order that the owner passes on, or a fact that the owner draws its own conclusion from. They come in the order in
+/// which they are to be dealt with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// Bring the branch to the forge.
+    Push,
+    /// Find or open the pull request.
+    Open,
+    Check {
+        sha: Sha,
+        run: u32,
+    },
+    RequestReview {
+        sha: Sha,
+    },
+    Enqueue {
+        head: Sha,
+    },
+    Dequeue,
+    /// Write the last CI result where the protocol has it.
+    Record {
+        text: String,
+    },
+    /// Say something to whoever works on it.
+    Tell {
+        headline: Headline,
+        words: (String, String),
+    },
+    /// It waits for something else from now on.
+    Awaits(Awaited),
+    /// It needs other commits before it can land.
+    Returned {
+        why: String,
+    },
+    /// It was handed back as often as allowed.
+    Exhausted {
+        reason: String,
+    },
+    /// A person has to be asked.
+    Ask {
+        cause: Cause,
+        reason: String,
+    },
+    /// Its pull request was closed without a merge.
+    Closed,
+    /// It is on the main branch.
+    Merged {
+        sha: Sha,
+    },
+}
+
+/// The judge of whether a change may land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewMode {
+    /// A person, on the forge.
+    Human,
+    /// A program of the project's own.
+    Command,
+    None,
+}
+
+impl ReviewMode {
+    /// The judge that a project's configuration names.
+    pub fn new(config: &config::Config) -> Self {
+        match config.review.mode {
+            config::ReviewMode::None => Self::None,
+            config::ReviewMode::Human => Self::Human,
+            config::ReviewMode::Agent => Self::Command,
+        }
+    }
+}
+
+/// The numbers and switches that contributions are handled by.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Whether there is a CI at all.
+    pub has_ci: bool,
+    pub review: ReviewMode,
+    /// No answer from CI for this long is a time-out.
+    pub ci_timeout: Duration,
+    /// No review for this long is a time-out.
+    pub review_timeout: Duration,
+    pub queue_timeout: Duration,
+    /// Failures of CI that are handed back.
+    pub ci_fixes: u32,
+    /// Change requests that are handed back.
+    pub review_rounds: u32,
+    /// Infrastructure failures retried per head.
+    pub infra_retries: u32,
+    /// Merge conflicts that are handed back.
+    pub merge_conflicts: u32,
+}
+
+impl Policy {
+    /// The numbers of a project's configuration.
+    pub fn new(config: &config::Config) -> Self {
+        let (timing, limits) = (&config.timing, &config.limits);
+        Self {
+            has_ci: config.ci.kind.tests_commits(),
+            review: ReviewMode::new(config),
+            ci_timeout: timing.ci_timeout.into(),
+            review_timeout: timing.review_timeout.into(),
+            queue_timeout: timing.queue_timeout.into(),
+            ci_fixes: limits.ci_fixes,
+            review_rounds: limits.review_rounds,
+            infra_retries: limits.infra_retries,
+            merge_conflicts: limits.merge_conflicts,
+        }
+    }
+}
+
+impl Contribution {
+    /// One of which nothing is on the forge yet.
+    pub fn new(branch: String) -> Self {
+        Self { branch, ci_run: 0, attempts: Attempts::default(), progress: Progress::Local { until: None } }
+    }
+
+    /// One whose head is on the forge, and about which nothing else is known.
+    pub fn at(branch: String, head: Sha, pr: Option<Number>) -> Self {
+        let progress = Progress::Pushed { pushed: Pushed::new(head, pr), wait: None };
+        Self { progress, ..Self::new(branch) }
+    }
+
+    fn pushed(&self) -> Option<&Pushed> {
+        match &self.progress {
+            Progress::Local { .. } => None,
+            Progress::Pushed { pushed, .. } => Some(pushed),
+            Progress::Merged { pushed, .. } => pushed.as_ref(),
+        }
+    }
+
+    /// The head of the branch as the forge has it.
+    pub fn head(&self) -> Option<&Sha> {
+        self.pushed().map(|pushed| &pushed.head)
+    }
+
+    /// Its pull request.
+    pub fn pr(&self) -> Option<Number> {
+        self.pushed().and_then(|pushed| pushed.pr)
+    }
+
+    /// The verdict of CI on the head.
+    pub fn ci(&self) -> &Ci {
+        self.pushed().map_or(&Ci::None, |pushed| &pushed.ci)
+    }
+
+    /// The last lines of the last run on the head that was not green.
+    pub fn log_end(&self) -> &str {
+        self.pushed().map_or("", |pushed| &pushed.log_end)
+    }
+
+    /// The verdict of the reviewer on the head.
+    pub fn review(&self) -> &Review {
+        self.pushed().map_or(&Review::None, |pushed| &pushed.review)
+    }
+
+    /// The commit of the main branch that holds it.
+    pub fn merged_as(&self) -> Option<&Sha> {
+        match &self.progress {
+            Progress::Merged { sha, .. } => Some(sha),
+            Progress::Local { .. } | Progress::Pushed { .. } => None,
+        }
+    }
+
+    /// The head and the number of the run, while CI is expected to answer.
+    pub fn pending(&self) -> Option<(&Sha, u32)> {
+        let pushed = self.pushed()?;
+        match pushed.ci {
+            Ci::Pending { run } => Some((&pushed.head, run)),
+            Ci::None | Ci::Passed | Ci::Failed { .. } | Ci::TimedOut => None,
+        }
+    }
+
+    /// Whether CI passed on exactly this commit.
+    pub fn passed(&self, commit: &Sha) -> bool {
+        self.pushed().is_some_and(|pushed| pushed.head == *commit && pushed.ci == Ci::Passed)
+    }
+
+    /// Whether exactly this commit was approved.
+    pub fn is_approved(&self, commit: &Sha) -> bool {
+        let approved = |pushed: &Pushed| matches!(pushed.review, Review::Approved { .. });
+        self.pushed().is_some_and(|pushed| pushed.head == *commit && approved(pushed))
+    }
+
+    /// Whether exactly this commit waits for its turn on the main branch.
+    pub fn is_queued(&self, commit: &Sha) -> bool {
+        self.awaited() == Some(Awaited::Queue) && self.head() == Some(commit)
+    }
+
+    /// The thing that it waits for.
+    pub fn awaited(&self) -> Option<Awaited> {
+        match &self.progress {
+            Progress::Local { until } => until.map(|_| Awaited::Push),
+            Progress::Pushed { wait, .. } => wait.map(|wait| wait.what),
+            Progress::Merged { .. } => None,
+        }
+    }
+
+    /// The moment at which its present wait is over.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        match &self.progress {
+            Progress::Local { until } => *until,
+            Progress::Pushed { wait, .. } => wait.map(|wait| wait.until),
+            Progress::Merged { .. } => None,
+        }
+    }
+
+    /// Its commits are about to be brought to the forge, which may take until then.
+    pub fn await_push(&mut self, until: Timestamp) {
+        match &mut self.progress {
+            Progress::Local { until: patience } => *patience = Some(until),
+            Progress::Pushed { wait, .. } => *wait = Some(Wait { what: Awaited::Push, until }),
+            Progress::Merged { .. } => {}
+        }
+    }
+
+    /// Nothing is awaited from now on: somebody works on it, was asked about it, or has set it aside.
+    pub fn rest(&mut self) {
+        match &mut self.progress {
+            Progress::Local { until } => *until = None,
+            Progress::Pushed { wait, .. } => *wait = None,
+            Progress::Merged { .. } => {}
+        }
+    }
+
+    /// Forgets the commits and the attempts of earlier work. The numbers of its CI runs go on.
+    pub fn begin_anew(&mut self) {
+        self.attempts = Attempts::default();
+        self.progress = Progress::Local { until: None };
+    }
+}

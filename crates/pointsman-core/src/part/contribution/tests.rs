@@ -1,0 +1,302 @@
+//! The road of a contribution, fact by fact, without any owner.
+
+use std::time::Duration;
+
+use super::*;
+use crate::workflow::Refused;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn sha(digit: char) -> Sha {
+    Sha::new(&digit.to_string().repeat(40)).unwrap()
+}
+
+/// A contribution on its way, with a clock and a person of its own.
+struct Road {
+    part: Contribution,
+    policy: Policy,
+    asked: Option<Cause>,
+    now: Timestamp,
+}
+
+impl Road {
+    fn new() -> Self {
+        let policy = Policy {
+            has_ci: true,
+            review: ReviewMode::Human,
+            ci_timeout: HOUR,
+            review_timeout: 3 * HOUR,
+            queue_timeout: 48 * HOUR,
+            ci_fixes: 1,
+            review_rounds: 1,
+            infra_retries: 1,
+            merge_conflicts: 1,
+        };
+        let part = Contribution::new("pointsman/issue-3".into());
+        Self { part, policy, asked: None, now: Timestamp(1_000) }
+    }
+
+    fn take(&mut self, fact: &Fact<'_>) -> Result<Vec<String>, Refused> {
+        let around = OwnerFacts { asked: self.asked, policy: &self.policy, now: self.now };
+        let reactions = self.part.happened(fact, &around)?;
+        let written = serde_json::to_string(&self.part).unwrap();
+        assert_eq!(serde_json::from_str::<Contribution>(&written).unwrap(), self.part, "it reads back");
+        Ok(reactions.iter().map(name).collect())
+    }
+
+    fn hears(&mut self, fact: &Fact<'_>) -> String {
+        self.take(fact).unwrap_or_else(|refused| panic!("{fact:?}: {refused}")).join(" ")
+    }
+
+    fn refuses(&mut self, fact: &Fact<'_>) {
+        let before = self.part.clone();
+        assert!(self.take(fact).is_err(), "{fact:?} was taken");
+        assert_eq!(self.part, before, "what is refused changes nothing");
+    }
+
+    fn later(&mut self, span: Duration) -> String {
+        self.now = self.now.after(span);
+        let around = OwnerFacts { asked: self.asked, policy: &self.policy, now: self.now };
+        self.part.time_passed(&around).iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    fn pushed(digit: char) -> Self {
+        let mut road = Self::new();
+        road.part.await_push(road.now.after(HOUR));
+        assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha(digit)) }), "open awaits:Checks check");
+        road.hears(&Fact::Opened { number: 7 });
+        road
+    }
+
+    fn ci(&mut self, verdict: &CiVerdict) -> String {
+        let head = self.part.head().unwrap().clone();
+        self.hears(&Fact::ChecksFinished { sha: &head, run: self.part.ci_run, verdict })
+    }
+
+    fn review(&mut self, verdict: ReviewVerdict) -> String {
+        let head = self.part.head().unwrap().clone();
+        self.hears(&Fact::Reviewed { sha: &head, verdict, by: "ann", body: "please" })
+    }
+
+    fn queued() -> Self {
+        let mut road = Self::pushed('a');
+        assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Review review");
+        assert_eq!(road.review(ReviewVerdict::Approve), "tell:Approved awaits:Queue enqueue");
+        assert!(road.part.is_queued(&sha('a')));
+        road
+    }
+
+    fn queue(&mut self, outcome: &QueueOutcome) -> String {
+        let head = self.part.head().unwrap().clone();
+        self.hears(&Fact::QueueReported { head: &head, outcome })
+    }
+}
+
+fn name(reaction: &Reaction) -> String {
+    match reaction {
+        Reaction::Push => "push".to_owned(),
+        Reaction::Open => "open".to_owned(),
+        Reaction::Check { .. } => "check".to_owned(),
+        Reaction::RequestReview { .. } => "review".to_owned(),
+        Reaction::Enqueue { .. } => "enqueue".to_owned(),
+        Reaction::Dequeue => "dequeue".to_owned(),
+        Reaction::Record { .. } => "record".to_owned(),
+        Reaction::Tell { headline, .. } => format!("tell:{headline:?}"),
+        Reaction::Awaits(what) => format!("awaits:{what:?}"),
+        Reaction::Returned { .. } => "returned".to_owned(),
+        Reaction::Exhausted { .. } => "exhausted".to_owned(),
+        Reaction::Ask { cause, .. } => format!("ask:{cause:?}"),
+        Reaction::Closed => "closed".to_owned(),
+        Reaction::Merged { .. } => "merged".to_owned(),
+    }
+}
+
+fn red() -> CiVerdict {
+    CiVerdict::Failed { summary: "exit 1".into(), log: "boom\n".into() }
+}
+
+fn infra() -> CiVerdict {
+    CiVerdict::Infra { reason: "exit 137".into(), log: String::new() }
+}
+
+#[test]
+fn it_goes_from_a_push_to_the_main_branch() {
+    let mut road = Road::queued();
+    assert_eq!(road.queue(&QueueOutcome::Landed { sha: sha('f') }), "dequeue merged");
+    let part = &road.part;
+    assert_eq!((part.merged_as(), part.head(), part.pr()), (Some(&sha('f')), Some(&sha('a')), Some(7)));
+    assert_eq!((part.awaited(), part.wake_at()), (None, None));
+    // It is there once, whoever says so again.
+    assert_eq!(road.hears(&Fact::FoundMerged { sha: &sha('e') }), "");
+    road.refuses(&Fact::QueueReported { head: &sha('a'), outcome: &QueueOutcome::Landed { sha: sha('f') } });
+    assert_eq!(road.part.merged_as(), Some(&sha('f')));
+}
+
+#[test]
+fn nothing_is_known_of_a_head_that_was_never_pushed() {
+    let mut road = Road::new();
+    let head = sha('a');
+    let green = CiVerdict::Passed;
+    road.refuses(&Fact::Opened { number: 7 });
+    road.refuses(&Fact::HeadMoved);
+    road.refuses(&Fact::ChecksStarted { sha: &head });
+    road.refuses(&Fact::ChecksFinished { sha: &head, run: 0, verdict: &green });
+    road.refuses(&Fact::Reviewed { sha: &head, verdict: ReviewVerdict::Approve, by: "ann", body: "" });
+    road.refuses(&Fact::QueueReported {
+        head: &head,
+        outcome: &QueueOutcome::Stale { reason: String::new() },
+    });
+    // People can merge what we never saw.
+    assert_eq!(road.hears(&Fact::Observed(&PrFact::Merged { sha: sha('f') })), "merged");
+    assert_eq!((road.part.merged_as(), road.part.head()), (Some(&sha('f')), None));
+}
+
+#[test]
+fn what_is_said_about_another_commit_is_stale() {
+    let mut road = Road::pushed('a');
+    let (other, green) = (sha('b'), CiVerdict::Passed);
+    road.refuses(&Fact::ChecksFinished { sha: &other, run: 1, verdict: &green });
+    road.refuses(&Fact::ChecksFinished { sha: &sha('a'), run: 9, verdict: &green });
+    road.refuses(&Fact::Reviewed { sha: &other, verdict: ReviewVerdict::Approve, by: "ann", body: "" });
+    road.refuses(&Fact::QueueReported { head: &other, outcome: &QueueOutcome::Stale { reason: "x".into() } });
+}
+
+#[test]
+fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
+    let mut road = Road::queued();
+    assert_eq!(road.hears(&Fact::HeadMoved), "push");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('b')) }), "dequeue awaits:Checks check");
+    assert_eq!((road.part.review(), road.part.pr()), (&Review::None, Some(7)));
+    assert!(
+        !road.part.passed(&sha('a')) && !road.part.is_queued(&sha('a')) && !road.part.is_queued(&sha('b'))
+    );
+    assert_eq!(road.part.pending(), Some((&sha('b'), 2)), "the numbers of runs go on");
+}
+
+#[test]
+fn the_same_head_again_goes_on_where_it_was() {
+    let mut road = Road::queued();
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "");
+    let mut road = Road::pushed('a');
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "", "CI is at it");
+    road.ci(&CiVerdict::Passed);
+    road.review(ReviewVerdict::RequestChanges);
+    road.part.await_push(road.now.after(HOUR));
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "returned", "the changes are not made");
+}
+
+#[test]
+fn red_is_handed_back_as_often_as_allowed() {
+    let mut road = Road::pushed('a');
+    assert_eq!(road.ci(&red()), "record returned tell:CiFailed");
+    assert_eq!((road.part.awaited(), road.part.log_end()), (None, "boom"));
+    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    assert_eq!(road.ci(&red()), "record exhausted");
+    // So is an empty push.
+    let mut road = Road::new();
+    assert_eq!(road.hears(&Fact::Pushed { head: None }), "returned tell:CiFailed");
+    assert_eq!(road.hears(&Fact::Pushed { head: None }), "exhausted");
+}
+
+#[test]
+fn infrastructure_is_tried_again_for_each_head_then_a_person_is_asked() {
+    let mut road = Road::pushed('a');
+    assert_eq!(road.ci(&infra()), "record awaits:Checks check");
+    assert_eq!(road.ci(&infra()), "record ask:Ci");
+    assert_eq!(road.part.attempts.ci_fixes, 0);
+    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    assert_eq!(road.ci(&infra()), "record awaits:Checks check");
+}
+
+#[test]
+fn every_wait_has_an_end() {
+    let mut road = Road::pushed('a');
+    assert_eq!(road.later(HOUR / 2), "");
+    road.hears(&Fact::ChecksStarted { sha: &sha('a') });
+    assert_eq!(road.later(HOUR / 2), "", "the clock starts with the runner");
+    assert_eq!(road.later(HOUR / 2), "tell:CiTimeout ask:Ci");
+    assert_eq!((road.part.ci(), road.part.wake_at()), (&Ci::TimedOut, None));
+    road.refuses(&Fact::ChecksStarted { sha: &sha('a') });
+    // A late answer counts while a person is asked about it, and only then.
+    let mut settled = Road { part: road.part.clone(), ..Road::new() };
+    settled.now = road.now;
+    assert_eq!(settled.ci(&CiVerdict::Passed), "record");
+    road.asked = Some(Cause::Ci);
+    assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Review review");
+    assert_eq!(road.later(3 * HOUR), "tell:NoReview ask:Review");
+
+    let mut road = Road::new();
+    road.part.await_push(road.now.after(HOUR));
+    assert_eq!(road.later(HOUR), "ask:Daemon");
+    let mut road = Road::queued();
+    assert_eq!(road.later(48 * HOUR), "dequeue ask:Daemon");
+    assert!(!road.part.is_queued(&sha('a')));
+}
+
+#[test]
+fn without_a_ci_or_a_reviewer_it_goes_on_at_once() {
+    let mut road = Road::new();
+    road.policy.has_ci = false;
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "open awaits:Review review");
+    assert_eq!(road.part.ci(), &Ci::None, "nobody reads that CI passed");
+    road.policy.has_ci = true;
+    assert_eq!(road.review(ReviewVerdict::Approve), "awaits:Checks check", "there is a CI by now");
+    assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Queue enqueue");
+    let mut road = Road::pushed('a');
+    road.policy.review = ReviewMode::None;
+    assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Queue enqueue");
+}
+
+#[test]
+fn reviews_are_rounds_and_nobody_is_overtaken() {
+    let mut road = Road::queued();
+    assert_eq!(road.review(ReviewVerdict::RequestChanges), "dequeue returned tell:ChangesRequested");
+    assert_eq!(
+        road.review(ReviewVerdict::RequestChanges),
+        "returned tell:ChangesRequested",
+        "the same round"
+    );
+    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    assert_eq!(road.review(ReviewVerdict::RequestChanges), "exhausted");
+    assert_eq!(Road::queued().review(ReviewVerdict::Discuss), "dequeue ask:Review");
+    // Whoever works on it waits for an answer to something else.
+    let mut road = Road::pushed('a');
+    road.ci(&CiVerdict::Passed);
+    road.part.rest();
+    road.asked = Some(Cause::Agent);
+    assert_eq!(road.review(ReviewVerdict::Approve), "");
+    assert_eq!(road.review(ReviewVerdict::RequestChanges), "tell:ChangesRequested");
+}
+
+#[test]
+fn the_merge_queue_hands_back_what_it_cannot_land() {
+    let conflict = QueueOutcome::Conflict { files: vec!["a.rs".into()], with: None };
+    let mut road = Road::queued();
+    assert_eq!(road.queue(&conflict), "returned tell:MergeConflict");
+    road.refuses(&Fact::QueueReported { head: &sha('a'), outcome: &conflict });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    road.ci(&CiVerdict::Passed);
+    road.review(ReviewVerdict::Approve);
+    assert_eq!(road.queue(&conflict), "returned tell:MergeConflict ask:Daemon");
+
+    let mut road = Road::queued();
+    assert_eq!(
+        road.queue(&QueueOutcome::Red { summary: "x".into(), log: "y".into() }),
+        "returned tell:CiFailed"
+    );
+    assert_eq!(road.part.ci(), &Ci::Failed { infra: false, summary: "x".into() });
+    let mut road = Road::queued();
+    assert_eq!(road.queue(&QueueOutcome::Infra { reason: "x".into(), log: "y".into() }), "ask:Ci");
+    let mut road = Road::queued();
+    assert_eq!(road.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "awaits:Queue enqueue");
+}
+
+#[test]
+fn work_that_begins_anew_remembers_only_the_numbers_of_its_runs() {
+    let mut road = Road::pushed('a');
+    road.ci(&red());
+    road.part.begin_anew();
+    assert_eq!(road.part, Contribution { ci_run: 1, ..Contribution::new("pointsman/issue-3".into()) });
+    road.refuses(&Fact::ChecksFinished { sha: &sha('a'), run: 1, verdict: &CiVerdict::Passed });
+}
