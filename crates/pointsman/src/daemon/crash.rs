@@ -43,9 +43,6 @@ pub const VAULT_NAMES: [&str; 6] = [
     "after-notify_action",
 ];
 
-/// The crash points on the way of a look at a vault action, beside those of its run. They are passed by that alone.
-pub const LOOK_NAMES: [&str; 2] = ["before-look_at_action", "after-look_at_action"];
-
 /// The crash points on the way of a run. They are passed by that alone.
 pub const RUN_NAMES: [&str; 4] =
     ["run-session-prepared", "run-session-in-tmux", "run-result-read", "run-session-put-away"];

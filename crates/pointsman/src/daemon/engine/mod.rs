@@ -178,6 +178,11 @@ impl Engine {
         &self.runs
     }
 
+    /// All vault actions that are not over.
+    pub fn actions(&self) -> &BTreeMap<ActionKey, Arc<vault::Entry>> {
+        &self.actions
+    }
+
     /// All workflows that are not over.
     pub fn workflows(&self) -> impl Iterator<Item = Workflow> {
         let tasks = self.tasks.values().cloned().map(Workflow::Task);

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use pointsman::daemon::crash::{LOOK_NAMES, RUN_NAMES};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
@@ -130,22 +129,4 @@ fn e2e_a_look_that_cannot_begin_is_a_question() {
     let entry = wait_asked(&daemon, "l1");
     assert!(entry["reason"].as_str().unwrap().contains("too little free memory"), "{entry}");
     assert_eq!(looks(&daemon).len(), 0);
-}
-
-#[test]
-fn e2e_kill_on_the_way_of_a_look() {
-    // When a session is put away its action may be fired already: that is the other test's.
-    for place in RUN_NAMES.into_iter().filter(|place| *place != "run-session-put-away").chain(LOOK_NAMES) {
-        let daemon = looked_at().build();
-        daemon.json(&["vault", "list"]);
-        thinks(&daemon, &opinion("low", "it is harmless").to_string());
-        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
-        let pending = daemon.state().join("projects/shop/vault/pending");
-        fs::write(pending.join(".draft"), action("k1", "low").to_string()).unwrap();
-        fs::rename(pending.join(".draft"), pending.join("action.json")).unwrap();
-        daemon.wait_for_death();
-        daemon.start();
-        wait_status(&daemon, "k1", "fired");
-        assert_eq!((runs(&daemon, "k1"), looks(&daemon).len()), (1, 1), "{place}");
-    }
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
 use pointsman::daemon::engine::{Engine, Input, InputKind};
-use pointsman::daemon::outcome::{Outcome, PerformEffects};
+use pointsman::daemon::outcome::Outcome;
 use pointsman_core::ids::Number;
 use pointsman_core::task::{Event, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{self, Workflow};
-use pointsman_store::{Change, Error, Outgoing, QueueEntry, Retry, Store, Write};
+use pointsman_store::{Change, Error, Outgoing, ProjectRow, QueueEntry, Retry, Store, Write};
 
 use super::landing::Landing;
 use super::ledger::Ledger;
@@ -31,6 +31,8 @@ pub(super) enum Source {
     Checks,
     Landing,
     Workers,
+    Runs,
+    Hooks,
 }
 
 /// Something that waits to be taken.
@@ -74,13 +76,27 @@ impl Daemon {
     fn open(&mut self) {
         let store = Store::open(&self.database).expect("the database opens after any crash");
         let mut engine = Engine::open(store).expect("and can be read");
-        engine.serve([Arc::clone(&self.reality().story.config)]);
+        let config = Arc::clone(&self.reality().story.config);
+        engine.serve([Arc::clone(&config)]);
+        if engine.store().projects().expect("projects can be read").is_empty() {
+            let added = ProjectRow {
+                name: config.name.clone(),
+                config_path: PathBuf::from("pointsman.toml"),
+                checkout: PathBuf::from("checkout"),
+                added_at: Timestamp(0),
+            };
+            let mut change = Change::new(Timestamp(0), "project_added");
+            change.project = Some(added.name.clone());
+            change.writes.push(Write::ProjectAdded(added));
+            engine.write(&[change]).expect("a new database has room");
+        }
         self.engine = Some(engine);
     }
 
     /// SIGKILL: what was only in memory is gone.
     pub(super) fn crash(&mut self, place: &str) {
         self.say(format!("CRASH {place}"));
+        self.reality().played.crash(place);
         self.engine = None;
         self.memory = Memory::default();
         self.reality().checks.clear();
@@ -186,7 +202,7 @@ impl Daemon {
         let count = self.memory.workers.len();
         let place = self.reality().chance.below(count);
         let (outgoing, owner) = self.memory.workers.remove(place);
-        let outcome = self.world.perform(&outgoing, &owner);
+        let Some(outcome) = self.perform(&outgoing, &owner) else { return };
         let shown = match &outcome {
             Outcome::Done(performed) => format!("done {:?}", performed.events),
             Outcome::Later { error } | Outcome::Never { error } => error.clone(),
@@ -217,7 +233,10 @@ impl Daemon {
             let source = *self.reality().chance.pick(&sources);
             let waiting = self.memory.inbound.get_mut(&source).expect("it is listed");
             let Some(item) = waiting.pop_front() else { continue };
-            let repeats = matches!(source, Source::Forge | Source::Exits | Source::Checks);
+            let repeats = matches!(
+                source,
+                Source::Forge | Source::Exits | Source::Checks | Source::Runs | Source::Hooks
+            );
             if let Item::Inputs(inputs) = &item
                 && repeats
                 && self.world.look().fault(10)
@@ -253,7 +272,7 @@ impl Daemon {
         }
         self.take_group(&inputs, Vec::new());
         for (input, entry) in entries {
-            if self.may_crash("before an entry of the queue is written", 10) {
+            if self.may_crash("before an entry of the queue is written", 2) {
                 return;
             }
             let inputs: Vec<Input> = input.into_iter().map(|input| *input).collect();
@@ -262,12 +281,15 @@ impl Daemon {
         }
     }
 
-    fn take_group(&mut self, group: &[Input], changes: Vec<Change>) {
+    pub(super) fn take_group(&mut self, group: &[Input], changes: Vec<Change>) {
         let now = self.reality().now;
         let before = self.engine().store().last_seq().expect("the log can be read");
         let answers = self.write("events", |engine| engine.take_with(group, changes.clone(), now));
         let written = self.engine().store().last_seq().expect("the log can be read") > before;
         for (input, answer) in group.iter().zip(answers) {
+            if let (InputKind::Event(event), Ok(())) = (&input.event, &answer) {
+                self.reality().played.event(event);
+            }
             let observed =
                 matches!(&input.event, InputKind::Event(workflow::Event::Task(Event::IssueObserved { .. })));
             if answer.is_ok() && (observed || !written) {
@@ -287,6 +309,9 @@ impl Daemon {
         let input = Input::new(self.reality().key(issue), event);
         self.say(format!("person: {} {:?}", input.workflow, input.event));
         let mut answers = self.write("a command", |engine| engine.take(std::slice::from_ref(&input), now));
+        if let (InputKind::Event(event), Some(Ok(()))) = (&input.event, answers.last()) {
+            self.reality().played.event(event);
+        }
         self.look_after();
         answers.pop().expect("one answer for one command")
     }

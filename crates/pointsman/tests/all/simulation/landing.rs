@@ -91,7 +91,7 @@ impl Daemon {
         let sha = entry.candidate.clone().expect("what is tested is a candidate");
         if sha != head {
             self.reality().session_files(issue).remote = Some(sha.clone());
-            if self.may_crash("after the branch was pushed", 20) {
+            if self.may_crash("after the branch was pushed", 2) {
                 return;
             }
         }
@@ -106,7 +106,7 @@ impl Daemon {
         self.say(format!("LAND #{issue} {} as {}", head.short(), sha.short()));
         self.ledger.lands(&task, &head, &self.world.look());
         self.reality().land(head, sha.clone());
-        if self.may_crash("after main was pushed", 20) {
+        if self.may_crash("after main was pushed", 1) {
             return;
         }
         self.report(entry, QueueOutcome::Landed { sha });

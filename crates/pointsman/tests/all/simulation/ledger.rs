@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
-use pointsman_core::task::{Stage, State, Task};
-use pointsman_core::workflow::{Workflow, WorkflowId};
-use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
+use pointsman_core::log;
+use pointsman_core::part::question::Owner;
+use pointsman_core::task::{self, Stage, State, Task};
+use pointsman_core::vault::Status;
+use pointsman_core::workflow::{self, Workflow, WorkflowId};
+use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, RunScope, SessionScope, VaultScope};
 
 use super::reality::Reality;
 
@@ -30,7 +33,10 @@ impl Ledger {
             assert!(event.seq > self.seq, "the log grows");
             self.seq = event.seq;
             self.replay(&event, reality);
+            count_what_time_brings(&event, reality);
         }
+        check_runs_and_actions(engine, reality);
+        check_questions(engine);
         let stored = engine.store().tasks(None).expect("tasks can be read");
         for task in &stored {
             self.check_task(task, reality);
@@ -114,10 +120,86 @@ impl Ledger {
         }
         let live = engine.store().sessions(None, SessionScope::Live).expect("sessions can be read");
         assert!(live.is_empty(), "sessions were never written off: {live:?}");
-        let started = reality.record.started.len();
+        let project = reality.story.project();
+        for run in engine.store().runs(&project, RunScope::Last(1_000)).expect("runs can be read") {
+            assert!(!run.is_open(), "{} is not over: {run:?}", run.key());
+            assert_nothing_pending(engine, &run.key().into());
+        }
+        for entry in engine.store().vault_entries(&project, VaultScope::All).expect("actions can be read") {
+            assert!(!entry.is_open(), "{} is not over: {entry:?}", entry.key());
+            assert_nothing_pending(engine, &entry.key().into());
+            let handled = reality.record.handled.iter().filter(|(id, _)| id == entry.id()).count();
+            assert!(entry.status != Status::Fired || handled > 0, "{} was never fired", entry.key());
+            assert!(handled <= usize::try_from(entry.firings).expect("a few"), "{}", entry.key());
+        }
+        let open = engine.store().open_questions().expect("questions can be read");
+        assert!(open.is_empty(), "questions that nobody asks any more: {open:?}");
+        let started = reality.record.started.len() + reality.record.started_runs.len();
         let rows = engine.store().sessions(None, SessionScope::All).expect("sessions can be read");
         // A session is registered before it is launched; some never are.
         let launched = rows.iter().filter(|row| row.pid.is_some()).count();
         assert_eq!(launched, started, "as many sessions are written down as were started");
+    }
+}
+
+fn assert_nothing_pending(engine: &Engine, id: &WorkflowId) {
+    let pending = engine.store().pending_effects(id).expect("the outbox can be read");
+    assert!(pending.is_empty(), "{id} is over with orders left: {pending:?}");
+}
+
+/// Runs and actions in memory are those on disk, as far as they are not over.
+fn check_runs_and_actions(engine: &Engine, reality: &Reality) {
+    let project = reality.story.project();
+    let runs = engine.store().runs(&project, RunScope::Open).expect("runs can be read");
+    assert_eq!(runs.len(), engine.runs().len(), "runs were forgotten, or not written");
+    for run in runs {
+        let known = engine.runs().get(&run.key());
+        assert_eq!(known.map(|known| &**known), Some(&run), "memory and disk disagree");
+    }
+    let actions = engine.store().vault_entries(&project, VaultScope::Open).expect("actions can be read");
+    assert_eq!(actions.len(), engine.actions().len(), "actions were forgotten, or not written");
+    for entry in actions {
+        let known = engine.actions().get(&entry.key());
+        assert_eq!(known.map(|known| &**known), Some(&entry), "memory and disk disagree");
+    }
+}
+
+/// The list of open questions is what workflows ask.
+fn check_questions(engine: &Engine) {
+    let mut asked: Vec<(Owner, u64)> = engine
+        .workflows()
+        .filter_map(|workflow| match &workflow {
+            Workflow::Task(task) => task.escalation.clone(),
+            Workflow::Run(run) => run.question.clone(),
+            Workflow::Vault(entry) => entry.asked.clone(),
+        })
+        .map(|asked| (asked.source.owner, asked.id.expect("it is on disk").0))
+        .collect();
+    let open = engine.store().open_questions().expect("questions can be read");
+    let mut listed: Vec<(Owner, u64)> =
+        open.into_iter().map(|asked| (asked.source.owner, asked.id.expect("it is listed").0)).collect();
+    asked.sort();
+    listed.sort();
+    assert_eq!(asked, listed, "the list of questions is not what is asked");
+}
+
+/// Events that nobody gives as an input are counted by the log.
+fn count_what_time_brings(event: &EventRow, reality: &Reality) {
+    let played = |event| reality.played.event(&event);
+    if let Some(log::TaskEntry { event: event @ task::Event::TimePassed, .. }) =
+        log::TaskEntry::read(&event.kind, &event.data)
+    {
+        played(workflow::Event::Task(event));
+    }
+    match log::Entry::read(&event.kind, &event.data) {
+        Some(log::Entry::RunTimePassed(run) | log::Entry::RunTimedOut(run)) => {
+            played(workflow::Event::Run(run.event.expect("it names its event")));
+        }
+        Some(
+            log::Entry::VaultTimePassed(action)
+            | log::Entry::VaultExpired(action)
+            | log::Entry::VaultLooked(action),
+        ) => played(workflow::Event::Vault(action.event.expect("it names its event"))),
+        Some(_) | None => {}
     }
 }

@@ -4,21 +4,25 @@
 //! A run has two acts. In the first, everything goes wrong that can: crashes between any two steps,
 //! a full disk, a clock that jumps, a forge that does not answer, agents that die, hang or lie,
 //! people who do as they please. In the second, everybody is honest, and every issue has to come to
-//! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `landing` and
-//! `people` what reaches it, `ledger` the promises.
+//! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `hooks`, `landing`, `vault` and
+//! `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
+//! play fails.
 //!
 //! `POINTSMAN_SIMULATIONS` is how many seeds are run, `POINTSMAN_SEED` runs one again, and
 //! `POINTSMAN_TRACE` says how many of the last steps a failure shows.
 
 mod chance;
 mod daemon;
+mod hooks;
 mod landing;
 mod ledger;
 mod people;
+mod played;
 mod reality;
 mod sources;
 mod story;
 mod trace;
+mod vault;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -27,6 +31,7 @@ use std::time::Duration;
 
 use chance::Chance;
 use daemon::Daemon;
+use played::Played;
 use pointsman_core::time::Timestamp;
 use reality::{Pretended, Reality};
 use story::Story;
@@ -50,7 +55,7 @@ fn whatever_goes_wrong_nothing_is_lost_or_doubled_and_everything_ends() {
         Some(seed) => seed..seed + 1,
         None => FIRST_SEED..FIRST_SEED + number("POINTSMAN_SIMULATIONS").unwrap_or(SIMULATIONS),
     };
-    let next = AtomicU64::new(seeds.start);
+    let (next, played) = (AtomicU64::new(seeds.start), Played::default());
     let failures: Vec<String> = std::thread::scope(|scope| {
         let work = || {
             let mut failures = Vec::new();
@@ -59,27 +64,31 @@ fn whatever_goes_wrong_nothing_is_lost_or_doubled_and_everything_ends() {
                 if !seeds.contains(&seed) || !failures.is_empty() {
                     return failures;
                 }
-                failures.extend(run(seed).err());
+                failures.extend(run(seed, &played).err());
             }
         };
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("runs catch their panics")).collect()
     });
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    let (table, missing) = played.report();
+    println!("{table}");
+    let few = seeds.end - seeds.start < SIMULATIONS;
+    assert!(few || missing.is_empty(), "never played: {missing:#?}\n{table}");
 }
 
 #[test]
 fn a_seed_decides_everything() {
-    let play = |trace: &Trace| play(FIRST_SEED, trace);
+    let play = |trace: &Trace| play(FIRST_SEED, trace, &Played::default());
     let (one, other) = (Trace::default(), Trace::default());
     play(&one);
     play(&other);
     assert_eq!(one.text(), other.text());
 }
 
-fn run(seed: u64) -> Result<(), String> {
+fn run(seed: u64, played: &Played) -> Result<(), String> {
     let trace = Trace::default();
-    catch_unwind(AssertUnwindSafe(|| play(seed, &trace))).map_err(|panic| {
+    catch_unwind(AssertUnwindSafe(|| play(seed, &trace, played))).map_err(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let why = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
         format!(
@@ -90,11 +99,11 @@ fn run(seed: u64) -> Result<(), String> {
     })
 }
 
-fn play(seed: u64, trace: &Trace) {
+fn play(seed: u64, trace: &Trace, played: &Played) {
     let directory = directory();
     let mut chance = Chance::new(seed);
     let story = Story::tell(&mut chance);
-    let reality = Reality::new(story, chance, trace.clone());
+    let reality = Reality::new(story, chance, trace.clone(), played.clone());
     let mut daemon = Daemon::start(Pretended::new(reality), directory.path().join("pointsman.db"));
     for _ in 0..STEPS {
         anything(&mut daemon);
@@ -106,14 +115,19 @@ fn play(seed: u64, trace: &Trace) {
             return;
         }
     }
-    let tasks = daemon.tasks();
-    panic!("still not over after {ROUNDS} calm rounds: {tasks:#?}");
+    let (tasks, runs) = (daemon.tasks(), daemon.runs());
+    panic!("still not over after {ROUNDS} calm rounds: {tasks:#?} {runs:#?}");
 }
 
 /// One step of the first act.
 fn anything(daemon: &mut Daemon) {
-    let step = daemon.reality().chance.below(100);
+    let step = daemon.reality().chance.below(119);
     match step {
+        100..103 => daemon.somebody_acts_on_the_vault(),
+        103..106 => daemon.somebody_acts_on_runs(),
+        106..109 => daemon.look_at_runs(),
+        109..116 => runs_act(daemon),
+        116..119 => daemon.hear_of_a_session(),
         0..8 => daemon.tick(),
         8..14 => daemon.hand_out(),
         14..20 => daemon.perform_one(),
@@ -157,14 +171,20 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     daemon.poll_forge();
     daemon.look_at_phases();
     daemon.look_for_exits();
+    daemon.look_at_runs();
     daemon.run_checks();
     daemon.take_all();
     daemon.land();
     daemon.take_all();
     daemon.everybody_helps(round);
+    daemon.everybody_decides();
     let busy = daemon.reality().busy_agents();
     for issue in busy {
         daemon.reality().agent_acts(issue);
+    }
+    let busy = daemon.reality().busy_runs();
+    for key in busy {
+        daemon.run_acts(&key);
     }
     daemon.tick();
     daemon.hand_out();
@@ -172,7 +192,9 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
         daemon.perform_one();
     }
     daemon.take_all();
-    let idle = daemon.reality().busy_agents().is_empty() && !daemon.has_to_land();
+    let is_idle = |reality: &Reality| reality.busy_agents().is_empty() && reality.busy_runs().is_empty();
+    let nobody_acts = is_idle(&daemon.reality());
+    let idle = nobody_acts && !daemon.has_to_land();
     let next = daemon.next_time();
     let soon = daemon.reality().now.after(Duration::from_secs(1));
     // Only when nobody has anything to do does the clock go to the next deadline.
@@ -181,7 +203,7 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     let over = tasks.is_empty() || tasks.iter().all(|task| daemon.reality().is_at_rest(task));
     let all_closed = daemon.reality().issues.values().all(|issue| !issue.open);
     let settled = daemon.next_time().is_none();
-    let ended = over && all_closed && settled;
+    let ended = over && all_closed && settled && daemon.are_runs_and_actions_over();
     if ended {
         daemon.look_at_the_end();
     }
@@ -194,6 +216,14 @@ fn agents_act(daemon: &mut Daemon) {
     if !busy.is_empty() {
         let issue = *reality.chance.pick(&busy);
         reality.agent_acts(issue);
+    }
+}
+
+fn runs_act(daemon: &mut Daemon) {
+    let busy = daemon.reality().busy_runs();
+    if !busy.is_empty() {
+        let key = daemon.reality().chance.pick(&busy).clone();
+        daemon.run_acts(&key);
     }
 }
 

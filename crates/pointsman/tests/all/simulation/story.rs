@@ -30,9 +30,15 @@ impl Story {
         let ci = if chance.one_in(8) { "[ci]\nkind = \"none\"\n" } else { "[ci]\ncommand = [\"ci\"]\n" };
         // Agents of stories tell nothing of what they spend, and days pass.
         let budget = "[budget]\nunreported_time_per_issue = \"5000h\"\n";
+        let looks = chance.one_in(2);
+        let handled = |risk: &str| {
+            format!("[vault.types.{risk}]\ncommand = [\"/bin/true\"]\nrisk = \"{risk}\"\nreversible = true\n")
+        };
+        let vault = ["low", "medium", "high"].map(handled).concat();
+        let vault = format!("[roles.vault]\nenabled = {looks}\n{vault}");
         let text = format!(
             "name = \"sim\"\n{ci}{budget}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n\
-             [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n",
+             [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n{vault}",
             1 + chance.below(3),
             1 + chance.below(4),
             1 + chance.below(3),

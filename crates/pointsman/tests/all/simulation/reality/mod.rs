@@ -8,19 +8,23 @@
 pub(super) mod agents;
 pub(super) mod forge;
 mod perform;
+pub(super) mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::ids::{Number, Sha, TaskKey};
+use pointsman_core::ids::{Number, RunKey, Sha, TaskKey};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault::ActionId;
 use pointsman_store::{EffectId, SessionRow};
 
 use super::chance::Chance;
+use super::played::Played;
 use super::story::Story;
 use super::trace::Trace;
 use agents::Desk;
 use forge::{Issue, Landed, PullRequest};
 pub(super) use perform::Pretended;
+use runs::RunDesk;
 
 /// Everything outside the daemon.
 pub(super) struct Reality {
@@ -33,6 +37,7 @@ pub(super) struct Reality {
     pub(super) pull_requests: BTreeMap<Number, PullRequest>,
     pub(super) main: Vec<Landed>,
     pub(super) desks: BTreeMap<Number, Desk>,
+    pub(super) runs: BTreeMap<RunKey, RunDesk>,
     /// CI that is at work. It belongs to the daemon and dies with it.
     pub(super) checks: BTreeSet<(Number, Sha, u32)>,
     pub(super) quality: BTreeMap<Sha, Quality>,
@@ -40,6 +45,7 @@ pub(super) struct Reality {
     pub(super) green: BTreeSet<Sha>,
     pub(super) record: Record,
     pub(super) trace: Trace,
+    pub(super) played: Played,
     counter: u64,
 }
 
@@ -66,12 +72,18 @@ pub(super) struct Record {
     pub(super) notices: BTreeSet<String>,
     /// Which effect closed an issue; a person who reopens it makes room for the next.
     pub(super) closed_by: BTreeMap<Number, EffectId>,
+    /// The same of runs.
+    pub(super) started_runs: BTreeSet<(RunKey, u32)>,
+    pub(super) unended_runs: BTreeSet<(RunKey, u32)>,
+    pub(super) run_lines: BTreeSet<(RunKey, u32, EffectId)>,
+    /// Runs of handlers of vault actions.
+    pub(super) handled: BTreeSet<(ActionId, u32)>,
     /// Sessions as they were written down.
     pub(super) rows: BTreeMap<String, SessionRow>,
 }
 
 impl Reality {
-    pub(super) fn new(story: Story, chance: Chance, trace: Trace) -> Self {
+    pub(super) fn new(story: Story, chance: Chance, trace: Trace, played: Played) -> Self {
         let issues = story.issues();
         let desks = issues.keys().map(|number| (*number, Desk::default())).collect();
         Self {
@@ -83,11 +95,13 @@ impl Reality {
             pull_requests: BTreeMap::new(),
             main: Vec::new(),
             desks,
+            runs: BTreeMap::new(),
             checks: BTreeSet::new(),
             quality: BTreeMap::new(),
             green: BTreeSet::new(),
             record: Record::default(),
             trace,
+            played,
             counter: 0,
         }
     }

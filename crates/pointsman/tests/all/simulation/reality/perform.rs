@@ -32,19 +32,29 @@ impl Pretended {
 impl PerformEffects for Pretended {
     /// As in reality, trouble comes before the deed or after it, and cannot be told apart.
     fn perform(&self, outgoing: &Outgoing, owner: &Workflow) -> Outcome {
-        let Workflow::Task(task) = owner else { panic!("{} is no task", outgoing.workflow) };
         let mut reality = self.look();
         let hopeless = reality.story.hopeless == Some(outgoing.effect.kind());
-        if hopeless || reality.fault(40) {
+        // Sessions that cannot start are few otherwise: every workflow starts only some.
+        let one_in = if matches!(outgoing.effect, Effect::StartSession { .. }) { 12 } else { 40 };
+        if hopeless || reality.fault(one_in) {
             if let Effect::EndSession { generation, .. } = &outgoing.effect {
-                reality.record.unended.insert((task.key.issue, *generation));
+                let record = &mut reality.record;
+                let _ = match owner {
+                    Workflow::Task(task) => record.unended.insert((task.key.issue, *generation)),
+                    Workflow::Run(run) => record.unended_runs.insert((run.key(), *generation)),
+                    Workflow::Vault(_) => false,
+                };
             }
             return Outcome::Never { error: "this can never be done".to_owned() };
         }
         if reality.fault(12) {
             return Outcome::Later { error: "not reached".to_owned() };
         }
-        let outcome = reality.act(outgoing, task);
+        let outcome = match owner {
+            Workflow::Task(task) => reality.act(outgoing, task),
+            Workflow::Run(run) => reality.act_for_run(outgoing, run),
+            Workflow::Vault(_) => panic!("the loop is asked for {}", outgoing.workflow),
+        };
         if reality.fault(12) {
             return Outcome::Later { error: "the answer was lost".to_owned() };
         }
@@ -134,6 +144,10 @@ impl Reality {
 
     fn claim(&mut self, number: Number) -> Outcome {
         let lost = |reason: &str| Outcome::event(Event::ClaimLost { reason: reason.to_owned() });
+        let is_ours = self.issue(number).assignee.as_deref() == Some(ME);
+        if !is_ours && self.fault(8) {
+            return lost("somebody was faster and let go again");
+        }
         let issue = self.issue(number);
         if !issue.open {
             return lost("the issue is closed");
@@ -163,11 +177,35 @@ impl Reality {
             pane.alive = !self.fault(15);
             self.session_files(issue).pane = Some(pane);
         }
-        let row = SessionRow {
+        let row = self.task_session(task, generation);
+        self.record.rows.insert(row.session.clone(), row.clone());
+        let events = vec![workflow::Event::Task(Event::SessionStarted { generation })];
+        Outcome::Done(Performed { events, sessions: vec![row], note: None })
+    }
+
+    fn end_session(&mut self, task: &Task, generation: u32, exit: Exit) -> Outcome {
+        let session_files = self.session_files(task.key.issue);
+        if session_files.pane.as_ref().is_some_and(|pane| pane.generation == generation) {
+            session_files.pane = None;
+        }
+        let tail = format!("last words of {generation}");
+        let mut sessions = self.record.ended(&task.key.session(generation), exit, self.now);
+        if sessions.is_empty() {
+            // It was ordered and never launched.
+            let (ended_at, exit) = (Some(self.now), Some(exit));
+            let row = self.task_session(task, generation);
+            sessions.push(SessionRow { pid: None, pane: None, start_time: None, ended_at, exit, ..row });
+        }
+        let events = vec![workflow::Event::Task(Event::SessionEnded { generation, exit, tail })];
+        Outcome::Done(Performed { events, sessions, note: None })
+    }
+
+    fn task_session(&self, task: &Task, generation: u32) -> SessionRow {
+        SessionRow {
             session: task.key.session(generation),
             identity: task.key.identity(),
             project: task.key.project.clone(),
-            issue: Some(issue),
+            issue: Some(task.key.issue),
             role: Role::Dev,
             generation,
             host: "signal-box".to_owned(),
@@ -189,21 +227,7 @@ impl Reality {
             predecessor: (generation > 1).then(|| task.key.session(generation - 1)),
             gauge: None,
             spent: Spent::default(),
-        };
-        self.record.rows.insert(row.session.clone(), row.clone());
-        let events = vec![workflow::Event::Task(Event::SessionStarted { generation })];
-        Outcome::Done(Performed { events, sessions: vec![row], note: None })
-    }
-
-    fn end_session(&mut self, task: &Task, generation: u32, exit: Exit) -> Outcome {
-        let session_files = self.session_files(task.key.issue);
-        if session_files.pane.as_ref().is_some_and(|pane| pane.generation == generation) {
-            session_files.pane = None;
         }
-        let tail = format!("last words of {generation}");
-        let sessions = self.record.ended(&task.key.session(generation), exit, self.now);
-        let events = vec![workflow::Event::Task(Event::SessionEnded { generation, exit, tail })];
-        Outcome::Done(Performed { events, sessions, note: None })
     }
 
     /// The branch goes to the forge as it is in the gateway, if it holds anything of its own.
