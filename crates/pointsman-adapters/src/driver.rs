@@ -10,15 +10,18 @@ use std::time::{Duration, Instant};
 use pointsman_core::config::Runtime;
 
 use crate::headless::{self, Headless};
-use crate::process;
+use crate::process::{self, Process};
 use crate::retry::Retry;
 use crate::tmux::{self, PaneId, PaneInfo, Server, Target};
+use crate::watch::terminal::sandbox_init;
 
 pub use crate::tmux::{PaneExit as Exit, Sent};
 
 /// The terminal an agent gets.
 const COLUMNS: u16 = 200;
 const ROWS: u16 = 50;
+/// For the kernel to end all processes of a sandbox.
+const SANDBOX_END_LIMIT: Duration = Duration::from_secs(10);
 /// How often a session that was told to go is looked at until it is gone.
 const GONE_LOOK: Duration = Duration::from_millis(20);
 
@@ -180,6 +183,7 @@ impl Driver for Server {
 
     /// tmux has no event for "the process of a killed pane is gone": it is looked at until it is.
     fn end(&self, identity: &str, running: &FoundSession, grace: Duration) -> Result<(), tmux::Error> {
+        let sandbox = Sandbox::behind(running.pid);
         self.kill(identity)?;
         let Some(start_time) = running.start_time else { return Ok(()) };
         let deadline = Instant::now() + grace;
@@ -191,7 +195,30 @@ impl Driver for Server {
             }
             std::thread::park_timeout(GONE_LOOK);
         }
+        sandbox.end();
         Ok(())
+    }
+}
+
+/// The sandbox of a session, by its first process. With that one, every process inside ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sandbox(Option<Process>);
+
+impl Sandbox {
+    /// The sandbox that this process stands in front of, if there is one.
+    pub(crate) fn behind(pid: u32) -> Self {
+        Self(sandbox_init(pid).and_then(Process::of))
+    }
+
+    /// Ends whatever is left inside, and waits until nothing is: a successor uses the same tree. The sandbox ends with the
+    /// process in front of it; this is for the moment in between, and for one that was taken away from it.
+    pub(crate) fn end(self) {
+        let Some(init) = self.0 else { return };
+        let deadline = Instant::now() + SANDBOX_END_LIMIT;
+        while init.is_alive() && Instant::now() < deadline {
+            init.kill();
+            std::thread::park_timeout(GONE_LOOK);
+        }
     }
 }
 

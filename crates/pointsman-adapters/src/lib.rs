@@ -18,6 +18,7 @@ pub mod phase_file;
 pub mod process;
 pub mod projection;
 pub mod retry;
+pub mod sandbox;
 pub mod secret;
 pub mod tmux;
 pub mod watch;

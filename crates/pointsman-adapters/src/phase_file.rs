@@ -215,6 +215,11 @@ fn is_draft(name: &[u8]) -> bool {
         .is_some_and(|rest| rest.len() == DRAFT_LETTERS && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
+/// Whether this is a regular file of our own, and no link.
+pub fn is_own_file(path: &Path) -> bool {
+    open_own(path, OFlags::RDONLY).is_ok()
+}
+
 /// Moves a file of our own, however large, to a place that only we can write. It is fine if there is none.
 pub fn move_own_file(from: &Path, to: &Path) -> Result<(), Refusal> {
     let (mut source, _) = match open_own(from, OFlags::RDONLY) {

@@ -30,6 +30,7 @@ mod memory;
 mod output;
 mod processor_time;
 mod program;
+pub mod signals;
 mod supervise;
 
 pub use follow::{Followed, FollowedEnd};
@@ -64,6 +65,8 @@ pub struct Run {
     output_cap: usize,
     cancel: Option<Cancel>,
     trust: Trust,
+    /// Signals that ask a program to end do not reach the wrapper around it.
+    shielded: bool,
 }
 
 impl Run {
@@ -79,6 +82,7 @@ impl Run {
             output_cap: DEFAULT_OUTPUT_CAP,
             cancel: None,
             trust: Trust::Ours,
+            shielded: false,
         }
     }
 
@@ -86,6 +90,19 @@ impl Run {
     /// (`no_new_privs`): such a process is never taken for a person, wherever it hides, and `sudo` gives it nothing.
     pub fn untrusted(mut self) -> Self {
         self.trust = Trust::Foreign;
+        self
+    }
+
+    /// Puts another program around this one: `wrapper` stands before the program and its arguments. The wrapper itself
+    /// does not get the signals that ask the program to end ([`signals`]).
+    pub fn inside(mut self, wrapper: Vec<OsString>) -> Self {
+        let mut words = wrapper.into_iter();
+        if let Some(outer) = words.next() {
+            let program = std::mem::replace(&mut self.program, outer);
+            let args = std::mem::take(&mut self.args);
+            self.args = words.chain([program]).chain(args).collect();
+            self.shielded = true;
+        }
         self
     }
 
@@ -198,7 +215,7 @@ impl Run {
     fn spawn(&self, mut command: Command) -> Result<Child, Error> {
         let started = match self.trust {
             Trust::Ours => command.spawn(),
-            Trust::Foreign => spawn_marked(&mut command),
+            Trust::Foreign => spawn_marked(&mut command, self.shielded),
         };
         started.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Error::NotFound { program: self.program_name() },
@@ -217,10 +234,13 @@ impl Run {
 
 /// The mark belongs to a thread and is inherited by what that thread starts. A thread of its own carries it, so that
 /// we stay without it.
-fn spawn_marked(command: &mut Command) -> io::Result<Child> {
+fn spawn_marked(command: &mut Command, shielded: bool) -> io::Result<Child> {
     std::thread::scope(|scope| {
         let marked = std::thread::Builder::new().name("marked".to_owned()).spawn_scoped(scope, || {
             lineage::mark_this_thread()?;
+            if shielded {
+                signals::shield_this_thread()?;
+            }
             command.spawn()
         })?;
         marked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs broke")))

@@ -34,6 +34,7 @@ pub mod queue;
 pub mod review;
 pub mod role;
 pub mod run;
+pub mod sandbox;
 pub mod schedule;
 pub mod session;
 pub mod signal;

@@ -28,6 +28,7 @@ pub mod queue;
 pub mod rescue;
 pub mod role;
 pub mod run;
+pub mod sandbox;
 pub mod service;
 pub mod session;
 pub mod status;

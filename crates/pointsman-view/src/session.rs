@@ -39,6 +39,8 @@ pub struct Session {
     /// None if nobody told.
     pub token_classes: Option<TokenClasses>,
     pub turns: u64,
+    /// Whether it runs, or ran, inside a sandbox; none if its files are gone.
+    pub sandboxed: Option<bool>,
 }
 
 /// The life of a session, as it is on record.

@@ -13,6 +13,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pointsman_core::hook::Report;
+use pointsman_core::workflow::WorkflowId;
+
+use crate::paths::Paths;
 
 const NAME: &str = "hooks.spool";
 /// A daemon that is away for days must not find a full disk. The oldest reports are the ones that stay.
@@ -31,6 +34,16 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
+    /// The spool of one session, among the files that it can write.
+    pub(crate) fn of(paths: &Paths, id: &WorkflowId, generation: u32) -> Self {
+        Self::in_dir(&paths.project(id.project()).sandbox(id).join(format!("run-{generation}")))
+    }
+
+    /// The spools that the daemon reads: that of the present session, and the place where 0.1.0 had them.
+    pub(crate) fn read_by_daemon(paths: &Paths, id: &WorkflowId, generation: u32) -> [Self; 2] {
+        [Self::in_dir(&paths.project(id.project()).sandbox(id)), Self::of(paths, id, generation)]
+    }
+
     /// The spool in this directory.
     pub(crate) fn in_dir(session_files: &Path) -> Self {
         Self { path: session_files.join(NAME) }

@@ -6,6 +6,8 @@ use pointsman_view::agent::{Identity, IdentityRole};
 use pointsman_view::session::{Session, Status};
 use pointsman_view::task::usd;
 
+use crate::daemon::phases_of;
+
 /// The identity of a session.
 pub(crate) fn of(row: &SessionRow) -> Identity {
     Identity {
@@ -51,7 +53,14 @@ pub(crate) fn session(row: &SessionRow) -> Session {
         tokens: spent.known_tokens(),
         token_classes: spent.known_classes(),
         turns: spent.turns,
+        sandboxed: sandboxed(row),
     }
+}
+
+/// Whether a session runs, or ran, inside a sandbox, as its files show; none if they are gone.
+pub(crate) fn sandboxed(row: &SessionRow) -> Option<bool> {
+    let root = row.tree.as_deref()?.parent().filter(|root| root.is_dir())?;
+    Some(phases_of(root, row.generation).is_dir())
 }
 
 /// The spending that a session has told. It ran: what it did not tell is unknown.

@@ -11,6 +11,7 @@ pub mod control;
 pub mod daemon;
 pub mod demo;
 pub mod embedded_forge;
+mod enclosure;
 pub mod formulas;
 mod hook_spool;
 mod identity;

@@ -126,6 +126,11 @@ impl Paths {
         self.runtime.join("control.sock")
     }
 
+    /// The directory with the control socket of one session, and nothing else.
+    pub fn session_socket_dir(&self, session: &str) -> PathBuf {
+        self.runtime.join("s").join(short_hash(Path::new(session)))
+    }
+
     /// The socket of the private tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.runtime.join("tmux.sock")
@@ -221,7 +226,7 @@ impl ProjectPaths {
     }
 }
 
-/// Twelve digits that tell state directories apart.
+/// Twelve digits that tell names apart.
 fn short_hash(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let digest = Sha256::digest(path.as_os_str().as_bytes());

@@ -16,23 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tells the daemon, or the session's spool while there is none.
 pub(crate) fn tell(paths: &Paths, report: &Report, log: &dyn Fn(&str)) {
-    let Some((id, _)) = WorkflowId::parse_session(&report.session) else {
+    let Some((id, generation)) = WorkflowId::parse_session(&report.session) else {
         return log("there is no such session");
     };
     // Older ones first; one that cannot be delivered keeps the others waiting behind it.
-    if tell_older(paths, &id, log) && deliver(paths, report, log) {
+    if tell_older(paths, &id, generation, log) && deliver(paths, report, log) {
         return;
     }
-    let spool = Spool::in_dir(&paths.project(id.project()).sandbox(&id));
+    let spool = Spool::of(paths, &id, generation);
     if let Err(error) = spool.add(report) {
         log(&format!("the daemon does not answer and the spool cannot be written: {error}"));
     }
 }
 
 /// Tells the daemon what waits in a session's spool; whether nothing waits there any more.
-pub(crate) fn tell_older(paths: &Paths, id: &WorkflowId, log: &dyn Fn(&str)) -> bool {
+pub(crate) fn tell_older(paths: &Paths, id: &WorkflowId, generation: u32, log: &dyn Fn(&str)) -> bool {
     let mut reachable = true;
-    let drained = Spool::in_dir(&paths.project(id.project()).sandbox(id)).drain(|older| {
+    let drained = Spool::of(paths, id, generation).drain(|older| {
         reachable = deliver(paths, older, log);
         reachable
     });

@@ -120,8 +120,8 @@ impl Mirror {
         &self.remote
     }
 
-    /// Where its objects are, for those that borrow them.
-    pub(super) fn objects(&self) -> PathBuf {
+    /// The directory of its objects, for those that borrow them.
+    pub fn objects(&self) -> PathBuf {
         self.dir.join("objects")
     }
 

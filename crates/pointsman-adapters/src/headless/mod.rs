@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::driver::{AgentInput, Driver, Exit, FoundSession, NewSession, Sent, SessionHome};
+use crate::driver::{AgentInput, Driver, Exit, FoundSession, NewSession, Sandbox, Sent, SessionHome};
 use crate::process::{self, Run};
 use crate::retry::Retry;
 use session_dir::{Prompt, SessionDir, SessionSpec};
@@ -238,11 +238,15 @@ impl Driver for Headless {
     /// The keeper ends its turn before it goes. One that was killed has left its turn behind.
     fn end(&self, identity: &str, _seat: &FoundSession, grace: Duration) -> Result<(), Error> {
         let dir = self.session_dir(identity)?;
+        let sandbox = dir.turn()?.map(|turn| Sandbox::behind(turn.pid));
         if let Some(keeper_process) = dir.keeper_process()? {
             process::end_group(keeper_process.pid, keeper_process.start_time, grace);
         }
         if let Some(turn) = dir.turn()? {
             process::end_group(turn.pid, turn.start_time, ORPHAN_GRACE);
+        }
+        if let Some(sandbox) = sandbox {
+            sandbox.end();
         }
         dir.remove()
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,17 @@ impl Process {
     /// Whether it has not ended. A zombie has.
     pub fn is_alive(self) -> bool {
         is_alive(self.pid, self.start_time)
+    }
+
+    /// Ends this very process by force.
+    pub fn kill(self) {
+        let raw = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        // Opened before the check: if the start time matches afterwards, the handle is for that process too.
+        let handle = raw.and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
+        if let Some(handle) = handle.filter(|_| self.is_alive()) {
+            // It fails only if the process has just ended.
+            let _ = pidfd_send_signal(&handle, Signal::KILL);
+        }
     }
 }
 

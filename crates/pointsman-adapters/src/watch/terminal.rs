@@ -26,7 +26,7 @@ pub enum TerminalLook {
 /// Threads, children and descriptors that are looked at, at most; what is beyond makes the answer `Unknown`.
 const LOOK_LIMIT: usize = 256;
 /// How many generations of waiting parents are followed down to the program that is really in front.
-const DEPTH_LIMIT: usize = 8;
+const DEPTH_LIMIT: usize = 10;
 
 /// Looks at the process that leads a terminal's session, such as a tmux pane's, and at what is in its foreground.
 pub fn look(pid: u32) -> TerminalLook {
@@ -51,6 +51,9 @@ fn look_at_process(pid: u32, place: &Foreground, depth: usize) -> TerminalLook {
         Ok(stat) if stat.terminal == place.terminal && stat.group == place.group && depth > 0 => {}
         _ => return TerminalLook::Unknown,
     }
+    if let Some(inner) = sandbox_init(pid) {
+        return look_at_process(inner, place, depth - 1);
+    }
     let Some(threads) = numbers_in(&format!("/proc/{pid}/task")) else { return TerminalLook::Unknown };
     let looks: Vec<ThreadActivity> =
         threads.iter().map(|&thread| look_at_thread(pid, thread, place)).collect();
@@ -67,6 +70,14 @@ fn look_at_process(pid: u32, place: &Foreground, depth: usize) -> TerminalLook {
     } else {
         TerminalLook::Busy
     }
+}
+
+/// The first process of the sandbox that this process only stands in front of: its one child, in a pid namespace of its own.
+pub(crate) fn sandbox_init(pid: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let child: u32 = children.trim().parse().ok()?;
+    let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    (namespace(child)? != namespace(pid)?).then_some(child)
 }
 
 /// A parent that waits stands behind its children in the same foreground group: a script's `read` may be theirs.

@@ -180,6 +180,16 @@ pub fn without_dialogs(now: &Value, trusted: &[&str], api_key: Option<&str>) -> 
     (next != *now).then_some(next)
 }
 
+/// The account in the configuration that all sessions share: a session inside a sandbox takes over nothing else.
+pub fn account(shared: &Value) -> Value {
+    const KEYS: [&str; 4] = ["oauthAccount", "userID", "firstStartTime", "theme"];
+    let mut account = json!({});
+    for key in KEYS.into_iter().filter(|key| !shared[*key].is_null()) {
+        account[key] = shared[key].clone();
+    }
+    account
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

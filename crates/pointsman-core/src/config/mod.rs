@@ -14,6 +14,7 @@ mod kinds;
 mod numbers;
 mod sections;
 mod share;
+mod size;
 mod span;
 mod usd;
 mod vault;
@@ -36,10 +37,11 @@ pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, 
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule,
-    Webhook, Webhooks, Woodpecker, Worktree,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSandbox, RoleSettings, Roles, Runtime,
+    SandboxMode, SandboxSettings, Schedule, Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
+pub use size::Size;
 pub use span::{ParseSpanError, Span};
 pub use usd::Usd;
 pub use vault::{Vault, VaultType};
@@ -87,6 +89,8 @@ pub struct Config {
     pub budget: Budget,
     /// When formulas run by themselves.
     pub schedule: Schedule,
+    /// What sessions and the programs of a branch can reach.
+    pub sandbox: SandboxSettings,
     pub vault: Vault,
     /// What formulas can use beside what they are given.
     #[serde(default)]
@@ -171,6 +175,18 @@ impl Config {
     /// The agent that a role's sessions run.
     pub fn agent_kind(&self, role: Role) -> Agent {
         self.roles.get(role).kind.unwrap_or(self.agent.kind)
+    }
+
+    /// The sandbox of a role's sessions.
+    pub fn sandbox(&self, role: Role) -> SandboxSettings {
+        let general = &self.sandbox;
+        let Some(own) = &self.roles.get(role).sandbox else { return general.clone() };
+        SandboxSettings {
+            mode: own.mode.unwrap_or(general.mode),
+            processes: own.processes.unwrap_or(general.processes),
+            memory: own.memory.or(general.memory),
+            disk: own.disk.or(general.disk),
+        }
     }
 
     /// Whether any role that works runs in terminals.

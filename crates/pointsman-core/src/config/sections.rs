@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{CiKind, ForgeKind};
-use super::{Share, Span, Usd};
+use super::{Share, Size, Span, Usd};
 use crate::agent::Agent;
 use crate::notifier::QuietHours;
 use crate::role::Role;
@@ -153,6 +153,43 @@ table! {
         /// What its sessions may spend; an amount alone is for one session.
         #[serde(default, deserialize_with = "super::usd::budget")]
         budget: Option<Budget>,
+        /// Instead of the keys of `[sandbox]`.
+        #[serde(default)]
+        sandbox: Option<RoleSandbox>,
+    }
+}
+
+choice! {
+    /// Whether sessions and the programs of a branch run inside a sandbox.
+    SandboxMode {
+        /// Wherever it works; where it does not, people are told.
+        Auto = "auto",
+        /// Always: what cannot be enclosed is not started.
+        Require = "require",
+        Off = "off",
+    }
+}
+
+table! {
+    /// `[sandbox]`: what is enclosed, and its limits.
+    SandboxSettings {
+        mode: SandboxMode,
+        /// Processes inside one sandbox; 0 for no limit.
+        processes: u32,
+        /// Memory of one process.
+        memory: Option<Size>,
+        /// Size of each temporary file system.
+        disk: Option<Size>,
+    }
+}
+
+table! {
+    /// `[roles.<role>.sandbox]`: what differs for one role.
+    RoleSandbox {
+        mode: Option<SandboxMode>,
+        processes: Option<u32>,
+        memory: Option<Size>,
+        disk: Option<Size>,
     }
 }
 

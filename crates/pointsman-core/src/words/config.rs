@@ -30,6 +30,7 @@ pub const NOT_A_PERCENTAGE: &str = "it must be between 0 and 100";
 
 // What a value must be, after "expected".
 pub const WHOLE_NUMBER: &str = "a whole number from 0 up";
+pub const SIZE: &str = "a size in quotes, such as \"512MB\" or \"8GB\"";
 pub const DURATION: &str = "a duration in quotes, such as \"30s\"";
 pub const SHARE: &str = "a share between 0 and 1, such as 0.75";
 pub const DOLLARS: &str = "an amount in US dollars between 0 and 1000000, such as 2.50";

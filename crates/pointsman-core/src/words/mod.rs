@@ -32,6 +32,7 @@ pub mod queue;
 pub mod reason;
 pub mod review;
 pub mod run;
+pub mod sandbox;
 pub mod schedule;
 pub mod session;
 pub mod store;

@@ -63,6 +63,12 @@ impl Setup {
         self
     }
 
+    /// Runs sessions and CI without a sandbox, because they look out of it: `why` is for the reader of the test.
+    pub fn outside(self, why: &str) -> Self {
+        assert!(!why.is_empty(), "a test says why it looks out of its session");
+        self.set("sandbox.mode", "\"off\"")
+    }
+
     /// Leaves a key of the configuration to its default.
     pub fn unset(mut self, key: &str) -> Self {
         self.values.remove(key);
@@ -142,6 +148,11 @@ impl Setup {
         };
         let mut values = self.values.clone();
         values.insert("agent.command".to_owned(), agent);
+        // A script that leaves notes in the home for its test, or waits there for a sign, looks out of its session. The
+        // sandbox has tests of its own.
+        if self.looks_outside() {
+            values.entry("sandbox.mode".to_owned()).or_insert_with(|| "\"off\"".to_owned());
+        }
         let phases = format!("{:?}", daemon.phases().to_string_lossy());
         values.entry("dev.phase_dir".to_owned()).or_insert(phases);
         let mut text = format!("name = {:?}\nprimary_branch = \"main\"\n", self.name);
@@ -155,6 +166,11 @@ impl Setup {
             text.push_str(&format!("{name} = {value}\n"));
         }
         text
+    }
+
+    fn looks_outside(&self) -> bool {
+        let files = self.files.iter().map(|(_, text)| text);
+        files.chain(self.values.values()).chain(&self.agent).any(|text| text.contains("$HOME"))
     }
 
     /// The same under another name, for a second project.

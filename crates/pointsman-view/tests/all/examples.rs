@@ -89,6 +89,16 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let key = project::Key { key: text("name"), value: json!("shop"), origin: None };
     let with_origin = project::Key { origin: Some(text("default")), ..key.clone() };
     all.insert("config show", shown([key, with_origin]));
+    let seen = sandbox::Sandbox {
+        role: Role::Dev,
+        place: sandbox::Place::Outside,
+        why: Some(text("sandbox.mode is \"off\"")),
+        fix: Some(text("remove it")),
+        mounts: vec![sandbox::Mount { path: "/usr".into(), access: text("read"), why: text("the system") }],
+        network: text("all of it"),
+        limits: sandbox::limits(&pointsman_core::sandbox::Limits::default(), false),
+    };
+    all.insert("sandbox show", shown([seen]));
     let registered = project::Project {
         name: shop(),
         config_path: PathBuf::from("shop/pointsman.toml"),
@@ -360,6 +370,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         tokens: Some(9),
         token_classes: Some(TokenClasses::default()),
         turns: 2,
+        sandboxed: Some(true),
     };
     all.insert("session list", shown([listed]));
     let log = session::Log { session: text("dev-shop-3.1"), path: PathBuf::from("a.log"), text: text("$") };

@@ -12,6 +12,7 @@ use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{self as store, ProjectRow, Store};
 use pointsman_view::project::Named;
 use pointsman_view::status::Daemon;
@@ -22,6 +23,7 @@ use super::failure::{Code, Failure};
 use super::out::Out;
 use crate::control::client;
 use crate::control::protocol::Request;
+use crate::enclosure::Enclosure;
 use crate::paths::Paths;
 use crate::project::{self, Project};
 use crate::remote;
@@ -111,6 +113,14 @@ impl Context {
                 )
                 .hint(format!("--project NAME chooses one of: {}", names.join(", "))))
             }
+        }
+    }
+
+    /// The name of the project that is meant. Inside a sandbox it is that of the session: nothing else can be looked up.
+    pub(crate) fn project_name(&self) -> Result<ProjectName, Failure> {
+        match own_project(&self.paths) {
+            Some(name) => Ok(name),
+            None => Ok(self.project()?.config.name),
         }
     }
 
@@ -206,6 +216,10 @@ impl Context {
         };
         let missing =
             || Failure::not_found(format!("there is no session {session}")).hint("pointsman agents");
+        // Inside a sandbox there is only the socket, and whoever speaks there is that session.
+        if is_enclosed(&self.paths) {
+            return Ok(session);
+        }
         let row = self.store()?.ok_or_else(missing)?.session(&session)?.ok_or_else(missing)?;
         match row.ended_at {
             None => Ok(session),
@@ -272,6 +286,11 @@ impl Context {
         set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))
     }
 
+    /// The sandbox around programs of a project that this command runs.
+    pub(crate) fn enclosure() -> anyhow::Result<Enclosure> {
+        Enclosure::new(ENVIRONMENT)
+    }
+
     /// The directories in which programs are found.
     pub(crate) fn search_path() -> Option<OsString> {
         ENVIRONMENT("PATH")
@@ -289,6 +308,17 @@ impl Context {
 fn project_of_session() -> Option<ProjectName> {
     inside_session()?;
     ProjectName::new(&std::env::var("PROJECT_NAME").ok()?)
+}
+
+/// The project of the session that we are in, if its sandbox is around us.
+pub(crate) fn own_project(paths: &Paths) -> Option<ProjectName> {
+    let session = inside_session().filter(|_| is_enclosed(paths))?;
+    Some(WorkflowId::parse_session(&session)?.0.project().clone())
+}
+
+/// Whether we are in a session and its sandbox shows nothing of the daemon but a socket.
+pub(crate) fn is_enclosed(paths: &Paths) -> bool {
+    inside_session().is_some() && !paths.database().exists()
 }
 
 /// The session we were started in, if an agent started us.

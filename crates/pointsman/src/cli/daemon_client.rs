@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
+use super::context::is_enclosed;
 use super::failure::{Code, Failure};
 use crate::control::client;
 use crate::control::protocol::{Reply, Request};
@@ -30,6 +31,8 @@ pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Resu
     loop {
         match client::ask(&paths.control_socket(), request) {
             Ok(reply) => return view(reply).map(|view| (view, AnsweredBy::Daemon)),
+            // A session inside a sandbox cannot act in the daemon's place.
+            Err(client::Error::NotRunning) if is_enclosed(paths) => return Err(not_running()),
             Err(client::Error::NotRunning) => {}
             Err(error @ client::Error::Broken(_)) => return Err(broken(error)),
         }
@@ -46,11 +49,13 @@ pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Resu
 pub(crate) fn ask_daemon<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<V, Failure> {
     match client::ask(&paths.control_socket(), request) {
         Ok(reply) => view(reply),
-        Err(client::Error::NotRunning) => {
-            Err(Failure::new(Code::NoDaemon, "the daemon is not running").hint("pointsman up"))
-        }
+        Err(client::Error::NotRunning) => Err(not_running()),
         Err(error @ client::Error::Broken(_)) => Err(broken(error)),
     }
+}
+
+fn not_running() -> Failure {
+    Failure::new(Code::NoDaemon, "the daemon is not running").hint("pointsman up")
 }
 
 /// The view in an answer. A daemon of another version may answer with other fields; it has acted all the same.

@@ -11,7 +11,7 @@ use pointsman_core::words;
 use pointsman_view::forge::{self as view, BoardItem, Commented, Cost, Merging, PullRequest, Url};
 use serde::de::DeserializeOwned;
 
-use super::context::Context;
+use super::context::{Context, own_project};
 use super::failure::Failure;
 use super::table::Table;
 use super::{evidence, forge_text};
@@ -471,6 +471,10 @@ impl Pr {
 }
 
 fn ask<V: DeserializeOwned>(context: &Context, command: ForgeCommand) -> Result<V, Failure> {
+    if let Some(project) = own_project(&context.paths) {
+        // The daemon knows which forge it is.
+        return context.ask(&Request::Forge { project, command });
+    }
     let project = context.project()?;
     require_local(project.config.forge.kind)?;
     context.ask(&Request::Forge { project: project.config.name, command })

@@ -7,6 +7,8 @@ use pointsman_adapters::forge::Forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::labels;
+use pointsman_core::sandbox::Place;
+use pointsman_core::words;
 use pointsman_view::project::Made;
 use pointsman_view::queue::Synced;
 
@@ -96,6 +98,10 @@ impl Arguments {
             } else {
                 plan.notes.push(here);
             }
+        }
+        let place = Context::enclosure()?.place(&plan.config.sandbox, plan.config.dev.worktree);
+        if let Place::Outside(why) = place {
+            plan.notes.push(words::sandbox::warning(&why));
         }
         let plan = plan;
         let (out, strong) = (context.out, style::STRONG);

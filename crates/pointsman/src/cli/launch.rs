@@ -1,20 +1,26 @@
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::failure::Failure;
+use crate::daemon::Side;
 
 /// Become the agent that SPEC describes; the daemon's own
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// What to run, and with what
     spec: PathBuf,
+    /// The sandbox is around us already
+    #[arg(long)]
+    inside: bool,
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match crate::daemon::launch(&self.spec)? {}
+        let side = if self.inside { Side::Inside } else { Side::Outside };
+        match crate::daemon::launch(&self.spec, side)? {}
     }
 }
 
@@ -44,5 +50,21 @@ impl Rehearsal {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let code = crate::rehearsal::run(self.arguments)?;
         Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    }
+}
+
+/// Take on the limits of a sandbox and become COMMAND; the daemon's own
+#[derive(Debug, Args)]
+pub(crate) struct Enter {
+    /// The limits, as JSON
+    limits: Option<String>,
+    /// What to run
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Enter {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match crate::enclosure::enter(self.limits.as_deref(), &self.command)? {}
     }
 }

@@ -45,6 +45,7 @@ mod project;
 mod rescue;
 mod roles;
 mod run;
+mod sandbox;
 mod schedule;
 mod service;
 mod session;
@@ -157,6 +158,8 @@ enum Command {
     Project(project::Command),
     #[command(subcommand)]
     Config(config::Command),
+    #[command(subcommand)]
+    Sandbox(sandbox::Command),
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
@@ -194,6 +197,8 @@ enum Command {
     Man(man::Arguments),
     #[command(hide = true)]
     Launch(launch::Arguments),
+    #[command(hide = true)]
+    Enter(launch::Enter),
     #[command(hide = true)]
     Keep(launch::Keep),
     #[command(hide = true)]
@@ -279,6 +284,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Signals(arguments) => arguments.run(&context()?)?,
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
+        Command::Sandbox(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
         Command::Notify(command) => command.run(&context()?)?,
         Command::Vault(command) => command.run(&context()?)?,
@@ -305,6 +311,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Statusline(arguments) => arguments.run()?,
         Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
+        Command::Enter(arguments) => return arguments.run(),
         Command::Keep(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }
@@ -315,7 +322,12 @@ impl Command {
     /// Whether it has something to put in order before it goes, or a program of its own that does.
     fn minds_interrupts(&self) -> bool {
         match self {
-            Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::Keep(_) | Self::RehearsalAgent(_) => true,
+            Self::Up(_)
+            | Self::Demo(_)
+            | Self::Launch(_)
+            | Self::Enter(_)
+            | Self::Keep(_)
+            | Self::RehearsalAgent(_) => true,
             Self::MergeQueue(command) => command.minds_interrupts(),
             _ => false,
         }

@@ -5,6 +5,7 @@ use pointsman_core::formula;
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::RunScope;
 use pointsman_view::run as view;
 
@@ -91,12 +92,12 @@ impl Step {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Done { id, session } = self;
         let session = context.reporting_session(session)?;
-        let row = context.store()?.map(|store| store.session(&session)).transpose()?.flatten();
-        let Some(row) = row else {
+        let Some((owner, _)) = WorkflowId::parse_session(&session) else {
             return Err(Failure::not_found(format!("there is no session {session}")));
         };
+        let project = owner.project().clone();
         let command = RunCommand::StepDone { session, step: id };
-        let run: view::Run = context.ask_and_say(&Request::Run { project: row.project, command })?;
+        let run: view::Run = context.ask_and_say(&Request::Run { project, command })?;
         let words = match &run.step {
             Some(next) => format!("Next: {next}."),
             None => "That was the last one.".to_owned(),

@@ -118,7 +118,7 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
         return context.out.value(&rows.iter().map(identity::session).collect::<Vec<_>>());
     }
     let now = time::now();
-    let mut table = Table::new(["SESSION", "ROLE", "STATE", "STARTED", "PID", "COST", "TREE"]);
+    let mut table = Table::new(["SESSION", "ROLE", "STATE", "SANDBOX", "STARTED", "PID", "COST", "TREE"]);
     for row in &rows {
         let state = match (row.ended_at, row.exit) {
             (None, _) => Cell::styled("live", style::BUSY),
@@ -129,6 +129,11 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
             row.session.as_str().into(),
             row.role.as_str().into(),
             state,
+            match identity::sandboxed(row) {
+                Some(true) => "inside".into(),
+                Some(false) => Cell::styled("outside", style::BAD),
+                None => "".into(),
+            },
             time::relative(row.created_at, now).into(),
             row.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
             super::agents::cost(row).into(),

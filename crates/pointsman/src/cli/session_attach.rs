@@ -2,12 +2,15 @@
 //! waits until the person is through.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::Command as Program;
 
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::headless::session_dir::SessionDir;
+use pointsman_adapters::phase_file;
 use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::ids::Number;
+use pointsman_core::sandbox::Purpose;
 use pointsman_store::SessionRow;
 
 use super::context::Context;
@@ -40,7 +43,10 @@ pub(crate) fn run(context: &Context, row: &SessionRow, issue: Number) -> Result<
     let mut argv = on_a_terminal(&launch.argv);
     argv.extend(taken_up(&argv, &Conversation::Resumed(id)));
     let held = hold(context, &place)?;
-    let status = talk(&launch, &argv)?;
+    let status = match launch.sandbox {
+        Some(_) => talk_inside(launch, &argv, &opened.spec.with_extension("attach.json"))?,
+        None => talk(&launch, &argv)?,
+    };
     drop(held);
     if status.success() { Ok(()) } else { Err(Failure::failed(format!("{} ended with {status}", argv[0]))) }
 }
@@ -69,6 +75,26 @@ fn hold(context: &Context, place: &SessionDir) -> Result<File, Failure> {
         lock.lock().map_err(|error| failed(error.to_string()))?;
     }
     Ok(lock)
+}
+
+/// The same inside the sandbox of the session: its launcher builds it from a description beside the session's own.
+fn talk_inside(
+    mut launch: Launch,
+    argv: &[String],
+    spec: &Path,
+) -> Result<std::process::ExitStatus, Failure> {
+    launch.argv = argv.to_vec();
+    (launch.keep, launch.parent, launch.commit_first) = (None, None, None);
+    if let Some(sandbox) = &mut launch.sandbox {
+        for mount in sandbox.plan.mounts.iter_mut().filter(|mount| mount.why == Purpose::Start) {
+            mount.path = spec.to_owned();
+        }
+    }
+    let text = serde_json::to_vec_pretty(&launch).map_err(anyhow::Error::from)?;
+    phase_file::write_state_file(spec, &text)?;
+    let program = std::env::current_exe()?.to_string_lossy().into_owned();
+    let words = [program, "launch".to_owned(), spec.to_string_lossy().into_owned()];
+    talk(&launch, &words)
 }
 
 /// The agent has the terminal; what is typed there, Ctrl-C too, is for it.

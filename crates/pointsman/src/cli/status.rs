@@ -18,6 +18,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{checkout, inbox, notify, service, style, task, time};
 use crate::daemon;
+use crate::identity;
 use crate::project::Project;
 
 /// Show the daemon, the projects, and what needs a person
@@ -74,7 +75,10 @@ impl Arguments {
 
 fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
-    let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
+    let live = store.sessions(Some(&row.name), SessionScope::Live)?;
+    let outside = live.iter().filter(|session| identity::sandboxed(session) == Some(false));
+    let outside: Vec<String> = outside.map(|session| session.session.clone()).collect();
+    let sessions = live.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
     let stopped = store.queue_state(&row.name)?.stopped;
     let waiting = tasks.iter().filter(|task| needs_a_person(task));
@@ -91,7 +95,10 @@ fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSu
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
     let unconfirmed = daemon::unconfirmed(store, &row.name)?;
-    let warnings = warnings(context, &row);
+    let mut warnings = warnings(context, &row);
+    if !outside.is_empty() {
+        warnings.push(words::sandbox::sessions_outside(&outside));
+    }
     Ok(ProjectSummary {
         warnings,
         row,

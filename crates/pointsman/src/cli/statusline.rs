@@ -62,13 +62,15 @@ impl Arguments {
 
 /// What the daemon knows about the session's task, asked together with the report.
 fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
-    let Some((id, _)) = WorkflowId::parse_session(session) else { return vec![clean_line(session, 60)] };
-    let sandbox = paths.project(id.project()).sandbox(&id);
-    let kept_at = sandbox.join("statusline.json");
+    let Some((id, generation)) = WorkflowId::parse_session(session) else {
+        return vec![clean_line(session, 60)];
+    };
+    let run = paths.project(id.project()).sandbox(&id).join(format!("run-{generation}"));
+    let kept_at = run.join("statusline.json");
     let (gauge, mut spent) = (gauge(payload), spent(payload));
     // The last answer of a turn is in the transcript only after its hooks were called.
     let transcript = payload["transcript_path"].as_str().unwrap_or_default();
-    let counted = hook::usage::count(&sandbox, session, transcript);
+    let counted = hook::usage::count(&run, session, transcript);
     if let Some(more) = counted {
         let told = spent.get_or_insert_default();
         (told.tokens, told.classes) = (more.tokens, more.classes);

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use pointsman_core::sandbox::Place;
 use pointsman_core::{text, words};
 
 use super::context::Context;
@@ -12,6 +13,7 @@ use super::{down, service};
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::daemon;
+use crate::project::Project;
 
 /// With many tasks and a slow disk a start takes a while; this is far beyond it.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -138,7 +140,13 @@ fn detach(context: &Context) -> Result<(), Failure> {
 /// In the foreground the daemon's own log says this.
 fn say_unconfirmed(context: &Context) -> Result<(), Failure> {
     let Some(store) = context.store()? else { return Ok(()) };
+    let enclosure = Context::enclosure()?;
     for row in store.projects()? {
+        if let Ok(project) = Project::load(&row.config_path)
+            && let Place::Outside(why) = enclosure.place(&project.config.sandbox, project.config.dev.worktree)
+        {
+            context.out.say(format!("{}: {}", row.name, words::sandbox::warning(&why)));
+        }
         for kept in daemon::unconfirmed(&store, &row.name)? {
             context.out.say(words::decision::to_confirm(&row.name, &kept));
         }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use pointsman_core::ids::ProjectName;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::vault::{ActionId, Entry, MAX_BYTES, Risk, Status};
 use pointsman_core::words;
@@ -110,13 +111,13 @@ impl Command {
             Self::Reject { id, reason } => {
                 context.people_only("deciding about the vault")?;
                 let command = VaultCommand::Reject { id, reason, by: context.author() };
-                let action = order(context, &context.project()?, command)?;
+                let action = order(context, context.project_name()?, command)?;
                 tell(context, &action, "Rejected: it will not be fired.")
             }
             Self::Raise(Raise { id, risk, irreversible, requires_human, reason }) => {
                 let by = context.author();
                 let command = VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by };
-                let action = order(context, &context.project()?, command)?;
+                let action = order(context, context.project_name()?, command)?;
                 tell(context, &action, &format!("Raised; it is {} now.", action.status.as_str()))
             }
         }
@@ -134,7 +135,7 @@ impl Submit {
             None => std::io::stdin().lock().take(limit).read_to_string(&mut text)?,
         };
         let command = VaultCommand::Submit { text, from: inside_session() };
-        let action = order(context, &context.project()?, command)?;
+        let action = order(context, context.project_name()?, command)?;
         let words = match action.status {
             Status::Pending => "It waits for a person.".to_owned(),
             Status::Approved => "It is harmless enough to be fired.".to_owned(),
@@ -157,13 +158,12 @@ impl Approve {
             None => find(context, &project, &self.id)?.hash,
         };
         let command = VaultCommand::Approve { id: self.id, hash, again: self.again, by: context.author() };
-        let action = order(context, &project, command)?;
+        let action = order(context, project.config.name, command)?;
         tell(context, &action, "Approved: it is fired once.")
     }
 }
 
-fn order(context: &Context, project: &Project, command: VaultCommand) -> Result<Action, Failure> {
-    let project = project.config.name.clone();
+fn order(context: &Context, project: ProjectName, command: VaultCommand) -> Result<Action, Failure> {
     context.ask_and_say(&Request::Vault { project, command })
 }
 

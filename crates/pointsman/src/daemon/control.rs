@@ -39,7 +39,7 @@ const FOREIGN_BYTES: u64 = 1 << 20;
 /// everything.
 const DISCARDED_BYTES: u64 = 64 << 20;
 /// The pause after a connection could not be accepted. The reason, most often too many open files, takes a moment to pass.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens for commands.
 pub(crate) struct Control {
@@ -76,27 +76,34 @@ impl Control {
 
     fn serve(self: Arc<Self>, stream: UnixStream) {
         let look = self.connections.look();
-        let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn(move || {
-            if let Err(error) = self.talk(&stream, look) {
-                tracing::debug!(%error, "a connection broke");
-            }
-        });
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "a connection cannot be served");
-        }
+        spawn_caller(move || self.talk(&stream, look));
+    }
+
+    /// Serves a caller on the socket of one session: it is that session, whatever process it is.
+    pub(super) fn serve_session(self: Arc<Self>, stream: UnixStream, session: String) {
+        spawn_caller(move || self.answer_as(&stream, CallerKind::Session(session), None));
     }
 
     fn talk(&self, stream: &UnixStream, look: LookPermit) -> std::io::Result<()> {
+        let peer = Peer::of(stream)?;
+        let kind = self.peers.look(&peer);
+        drop(look);
+        self.answer_as(stream, kind, Some(&peer))
+    }
+
+    fn answer_as(
+        &self,
+        stream: &UnixStream,
+        mut kind: CallerKind,
+        peer: Option<&Peer>,
+    ) -> std::io::Result<()> {
         stream.set_read_timeout(Some(REQUEST_LIMIT))?;
         stream.set_write_timeout(Some(REQUEST_LIMIT))?;
-        let peer = Peer::of(stream)?;
-        let mut kind = self.peers.look(&peer);
-        drop(look);
         let reply = match self.connections.take(&kind, Instant::now()) {
             Ok(_connection) => {
                 // tmux may be slow to answer, so that is asked only of those who cannot be people.
-                if kind == CallerKind::Other(Unknown::InATerminal) {
-                    kind = self.peers.look_again(&peer);
+                if let (CallerKind::Other(Unknown::InATerminal), Some(peer)) = (&kind, peer) {
+                    kind = self.peers.look_again(peer);
                 }
                 let most =
                     if matches!(kind, CallerKind::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
@@ -247,6 +254,18 @@ impl Control {
                 Err(failed(FailureKind::Refused, words::daemon::request::not_mergeable(number, task.state)))
             }
         }
+    }
+}
+
+/// Talks to a caller on a thread of its own.
+fn spawn_caller(talk: impl FnOnce() -> std::io::Result<()> + Send + 'static) {
+    let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn(move || {
+        if let Err(error) = talk() {
+            tracing::debug!(%error, "a connection broke");
+        }
+    });
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "a connection cannot be served");
     }
 }
 

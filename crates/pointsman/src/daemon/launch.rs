@@ -10,8 +10,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pointsman_adapters::process::{self, Run};
+use pointsman_adapters::process::{self, Run, signals};
+use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
+use pointsman_core::sandbox::Plan;
 use pointsman_core::words;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Keep;
@@ -29,29 +32,80 @@ pub(crate) struct Launch {
     /// How its keeper runs it, if it has no terminal.
     #[serde(default)]
     pub keep: Option<Keep>,
+    /// The sandbox that begins before anything reads the tree, if there is one.
+    #[serde(default)]
+    pub sandbox: Option<LaunchSandbox>,
     /// Is told to go when this process does: the turn of a keeper that is killed must not go on without one.
     #[serde(default)]
     pub parent: Option<u32>,
 }
 
-/// Becomes the program that `spec` describes; only returns if that is impossible.
-pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
+/// The sandbox of a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LaunchSandbox {
+    /// The program that builds it.
+    pub bubblewrap: PathBuf,
+    /// This program, as it is called inside.
+    pub program: PathBuf,
+    pub plan: Plan,
+    /// Variables that differ inside.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The side of the sandbox on which a launcher runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Outside,
+    Inside,
+}
+
+/// Becomes the program that `spec` describes; only returns if that is impossible. Outside, a session with a sandbox becomes
+/// the sandbox, in which the same is done again.
+pub fn launch(spec: &Path, side: Side) -> anyhow::Result<Infallible> {
     // First of all: git, which is about to run in the agent's tree, runs what that tree's settings name.
     process::lineage::mark_this_thread()?;
     let text = std::fs::read(spec).with_context(|| words::daemon::project::cannot_read(spec))?;
-    let launch: Launch = serde_json::from_slice(&text)?;
-    let (program, args) = launch.argv.split_first().context(words::daemon::session::no_program())?;
-    if let Some(message) = &launch.commit_first {
-        commit(&launch, message);
-    }
-    if let Some(parent) = launch.parent {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let mut launch: Launch = serde_json::from_slice(&text)?;
+    if let (Side::Outside, Some(parent)) = (side, launch.parent) {
+        // A sandbox does not hear what asks a program to end.
+        let signal = if launch.sandbox.is_some() { Signal::KILL } else { Signal::TERM };
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
         // It may have gone before the kernel knew that we go with it.
         let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
         anyhow::ensure!(here == Some(parent), words::daemon::session::parent_is_gone());
     }
+    match (side, launch.sandbox.take()) {
+        (Side::Outside, Some(sandbox)) => {
+            signals::shield_this_thread()?;
+            let error = enclose(&sandbox, spec, &launch.cwd);
+            anyhow::bail!(words::daemon::session::cannot_start(&sandbox.bubblewrap.to_string_lossy(), error))
+        }
+        (Side::Inside, Some(sandbox)) => {
+            signals::unshield_this_thread()?;
+            sandbox::apply(&sandbox.plan.limits)?;
+            launch.env.extend(sandbox.env);
+        }
+        (Side::Outside | Side::Inside, None) => {}
+    }
+    let (program, args) = launch.argv.split_first().context(words::daemon::session::no_program())?;
+    if let Some(message) = &launch.commit_first {
+        commit(&launch, message);
+    }
     let error = exec(program, args, &launch);
     anyhow::bail!(words::daemon::session::cannot_start(program, error))
+}
+
+/// Becomes the sandbox, with this program as the first inside. Nothing of the environment is needed there but the kind of
+/// terminal: the rest is in the file.
+#[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
+fn enclose(sandbox: &LaunchSandbox, spec: &Path, cwd: &Path) -> std::io::Error {
+    let words = Bubblewrap::at(&sandbox.bubblewrap).command(&sandbox.plan, cwd, Lifetime::Parent);
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]).arg(&sandbox.program).args(["launch", "--inside"]).arg(spec).env_clear();
+    if let Some(term) = std::env::var_os("TERM") {
+        command.env("TERM", term);
+    }
+    command.exec()
 }
 
 /// A failure is shown on the terminal and stops nothing: the files are there, committed or not, and

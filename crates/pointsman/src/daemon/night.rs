@@ -38,6 +38,7 @@ use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
+use super::session_sockets::SessionSockets;
 use super::sources::phase::Phases;
 use super::timetable;
 use crate::paths::Paths;
@@ -123,6 +124,7 @@ impl Loop {
             projects: RwLock::new(BTreeMap::new()),
             program: "/nowhere/pointsman".into(),
             environment: |_| None,
+            sockets: SessionSockets::new(paths.clone()),
             paths: paths.clone(),
         });
         let opened =

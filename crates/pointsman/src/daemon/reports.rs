@@ -59,7 +59,13 @@ impl Reports {
     /// Takes in what waits in the spool of a workflow. It counts as if it had come over the socket in the first place, so
     /// it counts for this workflow's sessions only: whoever can write a spool is none of the others.
     pub(crate) fn fetch(&self, id: &WorkflowId) {
-        let spool = Spool::in_dir(&self.world.paths.project(id.project()).sandbox(id));
+        let generation = self.board.workflows().get(id).map_or(0, |owner| owner.session().generation);
+        for spool in Spool::read_by_daemon(&self.world.paths, id, generation) {
+            self.fetch_from(&spool, id);
+        }
+    }
+
+    fn fetch_from(&self, spool: &Spool, id: &WorkflowId) {
         let fetched = spool.drain_some(|report| {
             if !hooks::is_of(report, id) {
                 tracing::warn!(workflow = %id, session = report.session, "a report in another session's spool");

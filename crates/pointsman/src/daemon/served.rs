@@ -1,6 +1,6 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
@@ -24,6 +24,7 @@ use super::factory::{ForgeIssues, ForgeKnowledge};
 use super::settings::{self, Stamp};
 use super::webhooks::ProjectWebhooks;
 use crate::embedded_forge::EmbeddedForge;
+use crate::enclosure::Enclosure;
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::{self, Environment, Notifiers};
 
@@ -52,6 +53,8 @@ pub(crate) struct Served {
     known: Mutex<ForgeKnowledge>,
     /// The files with its tokens, as they were when it was opened.
     pub secrets: Vec<Option<Stamp>>,
+    /// Around what its branches bring.
+    pub enclosure: Enclosure,
     /// Held while main is audited, and while a person's order moves it.
     main: Mutex<()>,
 }
@@ -118,6 +121,7 @@ impl Served {
             union,
             known: Mutex::default(),
             main: Mutex::default(),
+            enclosure: Enclosure::new(environment)?,
             secrets,
         })
     }
@@ -222,10 +226,44 @@ pub(crate) struct SessionFiles {
     pub idle_marker: PathBuf,
 }
 
+/// The phase directory of an enclosed session, below the directory of its workflow.
+pub(crate) fn phases_of(root: &Path, generation: u32) -> PathBuf {
+    root.join(format!("phases-{generation}"))
+}
+
 impl SessionFiles {
     /// Messages to one session.
     pub(crate) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))
+    }
+
+    /// The phase directory of one session inside a sandbox. It is there only if the session runs in one, and shown to it
+    /// as the phase directory of the protocol.
+    pub(crate) fn phases(&self, generation: u32) -> PathBuf {
+        phases_of(&self.root, generation)
+    }
+
+    /// Whether one session runs, or ran, inside a sandbox.
+    pub(crate) fn is_enclosed(&self, generation: u32) -> bool {
+        self.phases(generation).is_dir()
+    }
+
+    /// A file of the protocol as one session finds it.
+    pub(crate) fn as_seen_by(&self, generation: u32, file: &Path) -> PathBuf {
+        match (self.is_enclosed(generation), file.file_name()) {
+            (true, Some(name)) => self.phases(generation).join(name),
+            (true, None) | (false, _) => file.to_owned(),
+        }
+    }
+
+    /// The description of what one session starts. It is not among the files that the session can write.
+    pub(crate) fn launch_spec(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("launch-{generation}.json"))
+    }
+
+    /// The settings of the agent program, for one session inside a sandbox.
+    pub(crate) fn agent_settings(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("agent-{generation}"))
     }
 
     /// Files one session is started with and answers in.

@@ -16,10 +16,11 @@ use pointsman_core::config::Config;
 use pointsman_core::decision::Unconfirmed;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::EntryId;
+use pointsman_core::sandbox::Place;
 use pointsman_core::task::Stage;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
-use pointsman_store::{self as store, Change, DaemonLock, Store};
+use pointsman_store::{self as store, Change, DaemonLock, SessionScope, Store};
 
 use super::answer::{answer, failed};
 use super::board::TaskBoard;
@@ -43,6 +44,7 @@ use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
+use super::session_sockets::SessionSockets;
 use super::settings::SettingsWatch;
 use super::sources::exits::Exits;
 use super::sources::hooks;
@@ -123,6 +125,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
         environment: ENVIRONMENT,
+        sockets: SessionSockets::new(paths.clone()),
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
@@ -165,6 +168,11 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     sweep_drafts(paths, &projects);
     for served in projects.values() {
+        if let Place::Outside(why) =
+            served.enclosure.place(&served.config.sandbox, served.config.dev.worktree)
+        {
+            tracing::warn!(project = %served.config.name, "{}", words::sandbox::warning(&why));
+        }
         clear_leftovers(served);
         let adopted = adopt(dispatcher.engine.store(), served).and_then(|writes| {
             let change = Change::quiet(clock::now(), writes);
@@ -225,13 +233,17 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let control = Control {
         inbox: inbox.clone(),
         board,
-        world,
+        world: Arc::clone(&world),
         peers,
         connections: Arc::default(),
         reports,
         filing: Mutex::default(),
     };
-    Arc::new(control).listen(&paths.control_socket())?;
+    let control = Arc::new(control);
+    let live = world.read(|store| store.sessions(None, SessionScope::Live))?;
+    world.sockets.reopen(live.iter().map(|row| row.session.as_str()));
+    world.sockets.start(&control)?;
+    control.listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
     dispatcher.run();

@@ -83,7 +83,7 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
         room: 0,
         // Asked now: when the program is replaced, its name stays and this very file goes.
         program: std::env::current_exe().context("this program cannot find itself")?,
-        run_dir: opened.spec.parent().context("a spec lies in a directory")?.to_owned(),
+        turn_spec: opened.spec.with_extension("turn.json"),
         place,
         launch,
         keep,
@@ -96,8 +96,8 @@ struct Keeper {
     place: SessionDir,
     launch: Launch,
     keep: Keep,
-    /// Files of this session alone.
-    run_dir: PathBuf,
+    /// The description of a turn, beside that of the session.
+    turn_spec: PathBuf,
     transcript: File,
     telling: TurnReporter,
     turns: u32,
@@ -114,7 +114,10 @@ impl Keeper {
         woken: &Receiver<()>,
         stopped: &AtomicBool,
     ) -> anyhow::Result<i32> {
-        if let Some(message) = self.launch.commit_first.take() {
+        // Inside a sandbox the first turn does it: nothing reads the tree outside.
+        if self.launch.sandbox.is_none()
+            && let Some(message) = self.launch.commit_first.take()
+        {
             crate::daemon::commit_leftovers(&self.launch, &message);
         }
         let status = loop {

@@ -7,6 +7,7 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{Run, Sink};
 use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::claude::stream::{Ended, Sums, Turn, TurnEvent};
+use pointsman_core::sandbox::Purpose;
 use pointsman_core::text;
 use pointsman_core::words;
 
@@ -32,8 +33,9 @@ impl Keeper {
         let number = self.turns;
         self.room = SHOWN_BYTES;
         self.write(&words::turn::begins(number, prompt));
-        let spec = self.run_dir.join("turn.json");
-        phase_file::write_state_file(&spec, &serde_json::to_vec_pretty(&self.launch_of_turn())?)?;
+        let spec = self.turn_spec.clone();
+        let description = serde_json::to_vec_pretty(&self.launch_of_turn())?;
+        phase_file::write_state_file(&spec, &description)?;
         let followed = Run::new(&self.program)
             .arg("launch")
             .arg(&spec)
@@ -76,8 +78,14 @@ impl Keeper {
         Ok(ended)
     }
 
-    fn launch_of_turn(&self) -> Launch {
+    fn launch_of_turn(&mut self) -> Launch {
         let mut turn = self.launch.clone();
+        self.launch.commit_first = None;
+        if let Some(sandbox) = &mut turn.sandbox {
+            for mount in sandbox.plan.mounts.iter_mut().filter(|mount| mount.why == Purpose::Start) {
+                mount.path.clone_from(&self.turn_spec);
+            }
+        }
         if let Some(conversation) = &self.keep.conversation {
             turn.argv.extend(taken_up(&self.launch.argv, conversation));
         }

@@ -109,7 +109,7 @@ fn real_claude_comes_back_after_a_crash_with_its_conversation() {
     api.when(
         "] Task #",
         &[
-            bash("if [ -e \"$HOME/killed\" ]; then true; else touch \"$HOME/begun\"; sleep 60; fi"),
+            bash("if [ -e killed ]; then rm -f killed begun; else touch begun; sleep 60; fi"),
             bash(WORK),
             text("Handed in."),
         ],
@@ -117,12 +117,12 @@ fn real_claude_comes_back_after_a_crash_with_its_conversation() {
     lands(&api);
     let daemon = setup.set("agent.resume", "true").start();
     let issue = daemon.file_issue_with("Add apples", "Now.");
-    daemon.wait_for("the work to begin", || daemon.path("home").join("begun").exists().then_some(()));
-    fs::write(daemon.path("home").join("killed"), "").unwrap();
+    daemon.wait_for("the work to begin", || daemon.tree(issue).join("begun").exists().then_some(()));
+    fs::write(daemon.tree(issue).join("killed"), "").unwrap();
     daemon.kill_session(issue);
     daemon.wait_session(issue, 2);
     daemon.wait_closed(issue);
-    let launch = fs::read_to_string(daemon.session_files(issue).join("run-2/launch.json"));
+    let launch = fs::read_to_string(daemon.session_files(issue).join("launch-2.json"));
     if let Ok(launch) = launch {
         assert!(launch.contains("--resume"), "{launch}");
     }

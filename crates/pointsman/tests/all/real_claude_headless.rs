@@ -53,7 +53,7 @@ fn real_claude_headless_comes_back_after_a_crash_with_its_conversation() {
     api.when(
         "] Task #",
         &[
-            bash("if [ -e \"$HOME/killed\" ]; then true; else touch \"$HOME/begun\"; sleep 60; fi"),
+            bash("if [ -e killed ]; then rm -f killed begun; else touch begun; sleep 60; fi"),
             bash(WORK),
             text("Handed in."),
         ],
@@ -61,9 +61,9 @@ fn real_claude_headless_comes_back_after_a_crash_with_its_conversation() {
     lands(&api);
     let daemon = setup.set("agent.resume", "true").start();
     let issue = daemon.file_issue_with("Add apples", "Now.");
-    daemon.wait_for("the work to begin", || daemon.path("home").join("begun").exists().then_some(()));
+    daemon.wait_for("the work to begin", || daemon.tree(issue).join("begun").exists().then_some(()));
     daemon.wait_session(issue, 1);
-    fs::write(daemon.path("home").join("killed"), "").unwrap();
+    fs::write(daemon.tree(issue).join("killed"), "").unwrap();
     daemon.kill_turn(issue);
     daemon.wait_session(issue, 2);
     daemon.wait_closed(issue);
@@ -104,6 +104,7 @@ fn real_claude_headless_survives_a_daemon_that_is_killed_in_a_turn_and_hears_wha
     );
     api.when("] Answer", &[bash(WORK), text("Handed in.")]);
     lands(&api);
+    let setup = setup.outside("the model waits for a sign in the home");
     let daemon = setup.set("timing.idle_look", "\"10m\"").start();
     let issue = daemon.file_issue_with("Add apples", "Now.");
     daemon.wait_for("the work to begin", || daemon.path("home").join("begun").exists().then_some(()));

@@ -15,8 +15,9 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
             "crates/pointsman-adapters/src/process.rs",
             // The control client is talked to for as long as the daemon lives.
             "crates/pointsman-adapters/src/tmux/client.rs",
-            // These two become another program; nothing is spawned.
+            // These become another program; nothing is spawned.
             "crates/pointsman/src/daemon/launch.rs",
+            "crates/pointsman/src/enclosure.rs",
             "crates/pointsman/src/cli/session.rs",
             // A person talks to an agent on their own terminal, for as long as they like.
             "crates/pointsman/src/cli/session_attach.rs",
@@ -154,6 +155,11 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
             "crates/pointsman-adapters/src/git/warm_index.rs",
             // Directories that a failed `init` made itself.
             "crates/pointsman/src/init/mod.rs",
+            // Of a session: the agent's settings before they are made anew, a phase directory that was made too early,
+            // the directory of its socket.
+            "crates/pointsman/src/daemon/effects/claude.rs",
+            "crates/pointsman/src/daemon/effects/session.rs",
+            "crates/pointsman/src/daemon/session_sockets.rs",
             // The demo's own stage, and those of benchmarks.
             "crates/pointsman/src/demo/stage.rs",
             "crates/pointsman-bench/src/checkpoint.rs",

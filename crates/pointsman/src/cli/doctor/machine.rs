@@ -8,7 +8,9 @@ use pointsman_adapters::process;
 use pointsman_adapters::tmux::{self, Server};
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
+use pointsman_core::words;
 
+use super::super::context::Context;
 use super::{Check, Grade, chain};
 use crate::init;
 
@@ -17,7 +19,7 @@ const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn checks(terminals: bool) -> Vec<Check> {
     let tmux = [tmux_version(), tmux_server()].map(|check| if terminals { check } else { unneeded(check) });
-    [git()].into_iter().chain(tmux).chain([inotify(), pidfd()]).collect()
+    [git()].into_iter().chain(tmux).chain([inotify(), pidfd(), sandbox()]).collect()
 }
 
 /// A project without terminals works without tmux.
@@ -91,6 +93,18 @@ fn inotify() -> Check {
         Ok(true) => Check::ok(ID, "written files are noticed at once"),
         Ok(false) => Check::warn(ID, "a written file was not noticed", FIX),
         Err(error) => Check::warn(ID, chain(error), FIX),
+    }
+}
+
+/// Builds a sandbox as the daemon does, around a program that does nothing.
+fn sandbox() -> Check {
+    const ID: &str = "sandbox";
+    match Context::enclosure() {
+        Ok(enclosure) => match enclosure.bubblewrap() {
+            Ok(bubblewrap) => Check::ok(ID, words::sandbox::works(&bubblewrap.version)),
+            Err(why) => Check::warn(ID, words::sandbox::outside(why), words::sandbox::fix(why)),
+        },
+        Err(error) => Check::warn(ID, chain(error), "/proc must be mounted"),
     }
 }
 

@@ -38,21 +38,20 @@ pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariab
     let place = Paths::from_env(|name| Some((session_files.variable)(name).into())).and_then(|paths| {
         let session = WorkflowId::parse_session(&session_files.session);
         let (id, generation) = session.context("POINTSMAN_SESSION names no session")?;
-        let sandbox = paths.project(id.project()).sandbox(&id);
-        let run = sandbox.join(format!("run-{generation}"));
-        Ok((paths, sandbox, run))
+        let run = paths.project(id.project()).sandbox(&id).join(format!("run-{generation}"));
+        Ok((paths, run))
     });
     if hook::plain_name(event) == "wake" {
         return match place {
-            Ok((_, _, run)) => wake::wait(&run, log),
+            Ok((_, run)) => wake::wait(&run, log),
             Err(_) => ExitCode::SUCCESS,
         };
     }
     respond(payload, &told, session_files);
     match place {
-        Ok((paths, sandbox, run)) => {
+        Ok((paths, run)) => {
             // Before the end of a turn: a session that has used up its budget ends there.
-            if let Some(spent) = spent(&told, payload, session_files, &sandbox) {
+            if let Some(spent) = spent(&told, payload, session_files, &run) {
                 report(HookEvent::Measured { gauge: None, spent }, &paths, session_files, log);
             }
             if let HookEvent::Stopped { busy, .. } = &mut told {
@@ -71,19 +70,14 @@ pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariab
 }
 
 /// What the session has used, if that is more than was told before. Without a terminal its output tells it.
-fn spent(
-    told: &HookEvent,
-    payload: &Value,
-    session_files: &SessionVariables,
-    sandbox: &Path,
-) -> Option<Spent> {
+fn spent(told: &HookEvent, payload: &Value, session_files: &SessionVariables, run: &Path) -> Option<Spent> {
     let transcript = Some(transcript_path(payload)).filter(|path| !path.is_empty())?;
     if !(session_files.variable)("POINTSMAN_TURN").is_empty() {
         return None;
     }
     match told {
         HookEvent::Started { source, .. } if matches!(source.as_str(), "resume" | "fork") => {
-            usage::pass_over(sandbox, transcript);
+            usage::pass_over(run, transcript);
             None
         }
         HookEvent::Started { .. } | HookEvent::Tool { done: false, .. } | HookEvent::Measured { .. } => None,
@@ -96,7 +90,7 @@ fn spent(
         | HookEvent::Compacting
         | HookEvent::Compacted
         | HookEvent::Ended { .. }
-        | HookEvent::Other { .. } => usage::count(sandbox, &session_files.session, transcript),
+        | HookEvent::Other { .. } => usage::count(run, &session_files.session, transcript),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{self, BranchName, Git};
-use pointsman_core::config::{Config, MergeStrategy, MergeStyle};
+use pointsman_core::config::{Config, MergeStrategy, MergeStyle, SandboxMode};
 use pointsman_core::ids::ProjectName;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// Hand this variable of the environment to the gate; may be given several times
     #[arg(long, value_name = "NAME")]
     pass_env: Vec<String>,
+    /// The sandbox around the gate: auto, require or off
+    #[arg(long, value_name = "MODE", value_parser = word::<SandboxMode>, default_value = "auto")]
+    sandbox: SandboxMode,
     /// Run this line for the shell whenever a branch landed or was taken out; POINTSMAN_BRANCH, POINTSMAN_STATUS,
     /// POINTSMAN_REASON, POINTSMAN_COMMIT and POINTSMAN_LOG tell what happened
     #[arg(long, value_name = "COMMAND")]
@@ -139,7 +142,7 @@ impl Arguments {
         let config = format!(
             "name = {}\nprimary_branch = {}\n\n[forge]\nkind = \"git\"\nurl = {}\n\n[merge]\nstrategy = {}\nstyle = {}\n\
              gate = [\"sh\", \"-c\", {}]\nbatch_size = {}\ndepth = {}\n\n[ci]\npass_env = {}\n\n[timing]\nci_timeout = {}\nforge_poll = {}\n\n\
-             [roles.dev]\nenabled = false\n",
+             [sandbox]\nmode = {}\n\n[roles.dev]\nenabled = false\n",
             text(home.name.as_str()),
             text(&self.branch),
             text(&home.repo),
@@ -151,6 +154,7 @@ impl Arguments {
             Value::from(self.pass_env.clone()),
             text(&self.gate_timeout),
             text(&self.poll),
+            text(self.sandbox.as_str()),
         );
         Config::parse(&config, "merge-queue serve")?;
         Ok(config)

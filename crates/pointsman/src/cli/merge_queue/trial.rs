@@ -19,6 +19,7 @@ use super::super::failure::{Code, Failure};
 use super::{Queue, QueueSelection, checkout_for, style};
 use crate::control::protocol::{QueueCommand, Request};
 use crate::daemon;
+use crate::enclosure::Checkout;
 
 /// How much of a log's end is shown, in lines.
 const LINES: usize = 40;
@@ -76,7 +77,10 @@ impl Arguments {
 fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried) -> Result<(), Failure> {
     let config = &queue.project.config;
     let log_path = dir.with_extension("log");
-    let run = daemon::run_in_checkout(config, gate, sha, dir)?.env("PROJECT_NAME", config.name.as_str());
+    let paths = queue.context.paths.project(&config.name);
+    let checkout = Checkout { dir, command: gate, answer: None };
+    let run = daemon::run_in_checkout(&Context::enclosure()?, config, &paths, sha, &checkout)?
+        .env("PROJECT_NAME", config.name.as_str());
     let job = run.start_job(&log_path).map_err(|error| Failure::failed(format!("{error:#}")))?;
     end_on_signal(job.killer())?;
     let ended =

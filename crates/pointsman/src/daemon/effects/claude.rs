@@ -22,6 +22,10 @@ use crate::keeper::Keep;
 
 /// Claude's own file is small; more than this is something else.
 const CONFIG_BYTES: u64 = 64 << 20;
+/// Claude's own file of settings and state.
+const CONFIG: &str = ".claude.json";
+/// The login of an account. It is refreshed, so that copies would invalidate each other.
+const LOGIN: &str = ".credentials.json";
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
 /// What a conversation has cost, in the files of a run.
@@ -35,12 +39,18 @@ pub(super) struct Start<'a> {
     pub(super) opening: Opening,
     pub(super) session_files: &'a SessionFiles,
     pub(super) runtime: Runtime,
+    /// Whether it runs inside a sandbox.
+    pub(super) enclosed: bool,
 }
 
 /// What is run, and by which keeper if it has no terminal.
 pub(super) struct AgentCommand {
     pub(super) argv: Vec<String>,
     pub(super) keep: Option<Keep>,
+    /// The program's own directory of settings, for a session inside a sandbox.
+    pub(super) settings: Option<PathBuf>,
+    /// Its login, and where a session inside finds it.
+    pub(super) login: Option<(PathBuf, PathBuf)>,
 }
 
 impl EffectPerformer {
@@ -52,7 +62,7 @@ impl EffectPerformer {
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
     ) -> Result<AgentCommand, EffectError> {
-        let Start { owner, generation, opening, session_files, runtime } = *start;
+        let Start { owner, generation, opening, session_files, runtime, enclosed } = *start;
         let run = session_files.run_dir(generation);
         let keep = |conversation: Option<Conversation>| {
             (runtime == Runtime::Headless).then(|| Keep {
@@ -75,12 +85,14 @@ impl EffectPerformer {
         match served.config.agent_kind(owner.role()) {
             Agent::Claude => {}
             Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {
-                return Ok(AgentCommand { argv, keep: keep(None) });
+                return Ok(AgentCommand { argv, keep: keep(None), settings: None, login: None });
             }
         }
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");
         let waking = match (runtime, argv.first()) {
+            // A program of the tree would be run outside of the sandbox.
+            (Runtime::Tmux, Some(claude)) if enclosed && claude.starts_with('.') => RewakeSupport::Unknown,
             (Runtime::Tmux, Some(claude)) => self.waking(claude, &session_files.tree),
             // Its messages are its prompts.
             (Runtime::Headless, _) | (_, None) => RewakeSupport::Unknown,
@@ -91,9 +103,20 @@ impl EffectPerformer {
         let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
             Some(own) => PathBuf::from(own),
             None => {
-                self.claude_config(&session_files.tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?
+                let key = env.get("ANTHROPIC_API_KEY").map(String::as_str);
+                let shared = self.claude_config(&session_files.tree, key)?;
+                match enclosed {
+                    true => self.own_claude_config(&shared, session_files, generation, key)?,
+                    false => shared,
+                }
             }
         };
+        let own = (config_dir == session_files.agent_settings(generation)).then(|| config_dir.clone());
+        let login = own.as_ref().and_then(|own| {
+            let shared = self.paths.claude_config().join(LOGIN);
+            phase_file::is_own_file(&shared).then(|| (shared, own.join(LOGIN)))
+        });
+        let passed = own.is_none() && enclosed;
         let conversation = match self.interrupted(served, generation, opening, session_files, &config_dir) {
             Some(id) => Conversation::Resumed(id),
             None => Conversation::New(new_id()?),
@@ -116,12 +139,16 @@ impl EffectPerformer {
         }
         let prompt = first_line(owner, session_files, generation);
         let settings = settings.to_string_lossy();
+        // One that the configuration hands over is shared by all sessions, as it says.
+        let shown = own.or_else(|| passed.then(|| config_dir.clone()));
         Ok(match runtime {
             Runtime::Tmux => {
-                AgentCommand { argv: launch::command(&argv, &settings, &conversation, &prompt), keep: None }
+                let argv = launch::command(&argv, &settings, &conversation, &prompt);
+                AgentCommand { argv, keep: None, settings: shown, login }
             }
             Runtime::Headless => {
-                AgentCommand { argv: launch::stream(&argv, Some(&settings)), keep: keep(Some(conversation)) }
+                let argv = launch::stream(&argv, Some(&settings));
+                AgentCommand { argv, keep: keep(Some(conversation)), settings: shown, login }
             }
         })
     }
@@ -131,7 +158,7 @@ impl EffectPerformer {
     fn claude_config(&self, tree: &Path, api_key: Option<&str>) -> Result<PathBuf, EffectError> {
         let dir = self.paths.claude_config();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        let path = dir.join(".claude.json");
+        let path = dir.join(CONFIG);
         let now = phase_file::read_result_file(&path, CONFIG_BYTES)
             .map_err(|why| EffectError::never(format!("{}: {why}", path.display())))?;
         let now: Value = now.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
@@ -142,6 +169,57 @@ impl EffectPerformer {
             write(&path, &serde_json::to_vec_pretty(&next).map_err(EffectError::never)?)?;
         }
         Ok(dir)
+    }
+
+    /// A configuration for one session, made anew: what one session plants there does not meet another. Only the account
+    /// comes from the shared one, and the transcript of a conversation that is taken up again.
+    fn own_claude_config(
+        &self,
+        shared: &Path,
+        session_files: &SessionFiles,
+        generation: u32,
+        api_key: Option<&str>,
+    ) -> Result<PathBuf, EffectError> {
+        let dir = session_files.agent_settings(generation);
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let template = phase_file::read_result_file(&shared.join(CONFIG), CONFIG_BYTES).ok().flatten();
+        let template: Value =
+            template.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let account = launch::account(&template);
+        let tree = session_files.tree.canonicalize()?;
+        let next = launch::without_dialogs(&account, &[&*tree.to_string_lossy()], api_key).unwrap_or(account);
+        write(&dir.join(CONFIG), &serde_json::to_vec_pretty(&next).map_err(EffectError::never)?)?;
+        if let Some(before) = generation.checked_sub(1) {
+            self.carry_transcript_over(session_files, before, &dir)?;
+        }
+        Ok(dir)
+    }
+
+    /// Copies the transcript of the predecessor's conversation, and nothing else of its configuration.
+    fn carry_transcript_over(
+        &self,
+        session_files: &SessionFiles,
+        before: u32,
+        to: &Path,
+    ) -> Result<(), EffectError> {
+        let Some(id) = conversation_of(session_files, before) else { return Ok(()) };
+        let transcript = format!("{id}.jsonl");
+        let own = session_files.agent_settings(before);
+        let from = if own.is_dir() { own } else { self.paths.claude_config() };
+        for entry in fs::read_dir(from.join("projects")).into_iter().flatten().flatten() {
+            // Not a link: the predecessor could have pointed it anywhere.
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let file = entry.path().join(&transcript);
+            if is_dir && phase_file::is_own_file(&file) {
+                let dir = to.join("projects").join(entry.file_name());
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+                fs::copy(&file, dir.join(&transcript))?;
+            }
+        }
+        Ok(())
     }
 
     /// The conversation that a crash has interrupted, if it is to be taken up and Claude still has it.
@@ -156,15 +234,20 @@ impl EffectPerformer {
         if opening != Opening::Recovery || !served.config.agent.resume {
             return None;
         }
-        let before = session_files.run_dir(generation.checked_sub(1)?).join(CONVERSATION);
-        let id = String::from_utf8(phase_file::read_result_file(&before, 100).ok().flatten()?).ok()?;
-        let plain = |c: char| c.is_ascii_hexdigit() || c == '-';
-        let transcript = format!("{}.jsonl", id.trim());
+        let id = conversation_of(session_files, generation.checked_sub(1)?)?;
+        let transcript = format!("{id}.jsonl");
         let kept = fs::read_dir(config_dir.join("projects")).ok()?.flatten();
-        let known = id.trim().chars().all(plain)
-            && kept.into_iter().any(|dir| dir.path().join(&transcript).is_file());
-        known.then(|| id.trim().to_owned())
+        kept.into_iter().any(|dir| dir.path().join(&transcript).is_file()).then_some(id)
     }
+}
+
+/// The conversation of one session, as its files name it.
+fn conversation_of(session_files: &SessionFiles, generation: u32) -> Option<String> {
+    let file = session_files.run_dir(generation).join(CONVERSATION);
+    let id = String::from_utf8(phase_file::read_result_file(&file, 100).ok().flatten()?).ok()?;
+    let id = id.trim();
+    let plain = |c: char| c.is_ascii_hexdigit() || c == '-';
+    (!id.is_empty() && id.chars().all(plain)).then(|| id.to_owned())
 }
 
 /// An id as Claude wants it.

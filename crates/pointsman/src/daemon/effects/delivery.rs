@@ -111,7 +111,7 @@ impl EffectPerformer {
         if message.running.epoch != message.epoch() {
             return Ok(Sent::StaleEpoch);
         }
-        let standing = self.standing(message.served, message.running.pid);
+        let standing = self.standing(message);
         if let Some((what, picture)) = self.dialog(message, standing.as_ref())? {
             return Ok(self.ask(message, &what, picture));
         }
@@ -257,15 +257,26 @@ impl EffectPerformer {
     }
 
     /// What the session says about itself.
-    fn standing(&self, served: &Served, pid: u32) -> Option<ClaudeStatus> {
-        let path = self.claude_home(served).join("sessions").join(format!("{pid}.json"));
-        let bytes = phase_file::read_result_file(&path, STANDING_BYTES).ok().flatten()?;
-        status::read(&String::from_utf8_lossy(&bytes), pid)
+    fn standing(&self, message: &OutgoingMessage<'_>) -> Option<ClaudeStatus> {
+        let sessions = self.claude_home(message.served, message.owner, message.generation).join("sessions");
+        let enclosed = message.served.files_of(&message.owner.id()).is_enclosed(message.generation);
+        // Inside a sandbox it has a pid of its own, and no other session writes there.
+        let pid = match enclosed {
+            true => only_pid_in(&sessions)?,
+            false => message.running.pid,
+        };
+        let bytes = phase_file::read_result_file(&sessions.join(format!("{pid}.json")), STANDING_BYTES);
+        status::read(&String::from_utf8_lossy(&bytes.ok().flatten()?), pid)
     }
 
-    /// Where sessions of Claude Code keep their things: ours, or one that the configuration hands over.
-    pub(super) fn claude_home(&self, served: &Served) -> PathBuf {
+    /// Where a session of Claude Code keeps its things: its own directory, the shared one, or one that the configuration
+    /// hands over.
+    pub(super) fn claude_home(&self, served: &Served, owner: &Workflow, generation: u32) -> PathBuf {
         const NAME: &str = "CLAUDE_CONFIG_DIR";
+        let settings = served.files_of(&owner.id()).agent_settings(generation);
+        if settings.is_dir() {
+            return settings;
+        }
         let passed = served.config.agent.pass_env.iter().any(|name| name == NAME);
         let own = passed.then(|| (self.environment)(NAME)).flatten();
         own.map_or_else(|| self.paths.claude_config(), PathBuf::from)
@@ -276,12 +287,21 @@ impl EffectPerformer {
         let id = self.conversation(owner, generation).ok().flatten();
         let plain = |id: &String| id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let Some(id) = id.filter(plain) else { return MessagesShown::default() };
-        let kept = std::fs::read_dir(self.claude_home(served).join("projects"));
+        let kept = std::fs::read_dir(self.claude_home(served, owner, generation).join("projects"));
         let named = |dir: std::fs::DirEntry| dir.path().join(format!("{id}.jsonl"));
         let found = kept.into_iter().flatten().flatten().map(named).find(|path| path.is_file());
         let text = found.and_then(|path| phase_file::read_end(&path, TRANSCRIPT_BYTES).ok());
         transcript::messages_shown(&String::from_utf8_lossy(&text.unwrap_or_default()))
     }
+}
+
+/// The pid that the one session of this directory has, as it sees itself.
+fn only_pid_in(sessions: &Path) -> Option<u32> {
+    let names =
+        std::fs::read_dir(sessions).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut pids = names.filter_map(|name| name.strip_suffix(".json")?.parse().ok());
+    let pid = pids.next()?;
+    pids.next().is_none().then_some(pid)
 }
 
 /// Offers a message to the hook that waits beside the session; none if no hook takes it.

@@ -13,14 +13,21 @@ use crate::daemon::served::{Served, SessionFiles};
 
 impl EffectPerformer {
     pub(super) fn record_ci_result(served: &Served, task: &Task, text: &str) -> Result<Outcome, EffectError> {
-        phase_file::write_state_file(&served.session_files(&task.key).ci_result, text.as_bytes())?;
+        let session_files = served.session_files(&task.key);
+        phase_file::write_state_file(&session_files.ci_result, text.as_bytes())?;
+        let seen = session_files.as_seen_by(task.session.generation, &session_files.ci_result);
+        if seen != session_files.ci_result {
+            phase_file::write_state_file(&seen, text.as_bytes())?;
+        }
         Ok(Outcome::done())
     }
 
     pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let session_files = served.session_files(&task.key);
         Self::keep_transcript(served, &task.key.session(task.session.generation), &session_files);
+        let seen = session_files.as_seen_by(task.session.generation, &session_files.phase_file);
         for file in [
+            &seen,
             &session_files.phase_file,
             &session_files.ci_result,
             &session_files.renotify,

@@ -40,6 +40,7 @@ use super::outcome::{Outcome, PerformEffects};
 use super::projections::Announced;
 use super::reader::Reader;
 use super::served::Served;
+use super::session_sockets::SessionSockets;
 use crate::paths::Paths;
 
 pub(crate) use activities::SessionActivities;
@@ -69,6 +70,8 @@ pub(crate) struct EffectPerformer {
     pub program: PathBuf,
     /// The daemon's own environment, for the few variables that agents get.
     pub environment: fn(&str) -> Option<OsString>,
+    /// The control sockets of sessions inside a sandbox.
+    pub sockets: SessionSockets,
 }
 
 impl PerformEffects for EffectPerformer {

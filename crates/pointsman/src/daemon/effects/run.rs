@@ -74,12 +74,14 @@ impl EffectPerformer {
         if let Some(running) = self.drivers.find(&run.identity())? {
             let grace = served.config.timing.stop_grace.duration();
             self.drivers.end(&run.identity(), &running, grace)?;
+            self.sockets.close(&session);
         }
         containers::end(self, run, run.session.generation);
         self.keep_work(served, &session, &session_files.tree)?;
         crash_point("run-session-put-away");
         Self::keep_transcript(served, &session, &session_files);
-        for file in [&session_files.phase_file, &session_files.idle_marker] {
+        let seen = session_files.as_seen_by(run.session.generation, &session_files.phase_file);
+        for file in [&seen, &session_files.phase_file, &session_files.idle_marker] {
             if let Err(refusal) = phase_file::remove_own_file(file) {
                 // Not ours, so not ours to remove.
                 tracing::warn!(file = %file.display(), %refusal, "left a state file");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkpoint;
@@ -14,6 +14,7 @@ use pointsman_adapters::{phase_file, process};
 use pointsman_core::config::Worktree;
 use pointsman_core::ids::Sha;
 use pointsman_core::part::session;
+use pointsman_core::sandbox::{Place, SessionPaths};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Exit, Opening, Task};
 use pointsman_core::words;
@@ -31,6 +32,8 @@ use crate::daemon::served::{Served, SessionFiles};
 
 /// The most of a program that is read to see whether it is there.
 const PROGRAM_CAP: usize = 1 << 16;
+/// Where a session inside a sandbox finds its socket.
+const RUNTIME_INSIDE: &str = "/run/pointsman";
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -54,6 +57,7 @@ impl EffectPerformer {
         match self.drivers.find(&name)? {
             Some(running) if running.epoch == epoch(&session) => {
                 // We had started it and did not live to write it down.
+                self.take_over(&session_files, generation, &session)?;
                 self.greet(served, owner, generation, &running)?;
                 return Ok(self.started(served, owner, generation, &running));
             }
@@ -78,7 +82,7 @@ impl EffectPerformer {
             name: name.clone(),
             epoch: epoch(&session),
             program: self.program.clone(),
-            spec: session_files.run_dir(generation).join("launch.json"),
+            spec: session_files.launch_spec(generation),
             transcript: session_files.transcript.clone(),
         };
         self.drivers.start(served.config.runtime(owner.role()), &new)?;
@@ -88,6 +92,24 @@ impl EffectPerformer {
         };
         self.greet(served, owner, generation, &running)?;
         Ok(self.started(served, owner, generation, &running))
+    }
+
+    /// Listens to a session that an earlier daemon started. One that it started outside a sandbox has no phase directory of
+    /// its own, whatever the configuration says by now.
+    fn take_over(
+        &self,
+        session_files: &SessionFiles,
+        generation: u32,
+        session: &str,
+    ) -> Result<(), EffectError> {
+        let spec = fs::read(session_files.launch_spec(generation)).unwrap_or_default();
+        let launch: Option<Launch> = serde_json::from_slice(&spec).ok();
+        if launch.is_some_and(|launch| launch.sandbox.is_some()) {
+            self.sockets.open(session)?;
+        } else if session_files.is_enclosed(generation) {
+            fs::remove_dir_all(session_files.phases(generation))?;
+        }
+        Ok(())
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
@@ -195,9 +217,9 @@ impl EffectPerformer {
                 return Err(EffectError::never(why));
             }
         };
-        make_phase_file(&session_files.phase_file, claims).map_err(|why| {
-            EffectError::never(words::daemon::session::phase_file_unusable(&session_files.phase_file, why))
-        })?;
+        let place = served.enclosure.place(&served.config.sandbox(owner.role()), served.config.dev.worktree);
+        let enclosed = place == Place::Inside;
+        lay_out_phases(session_files, generation, claims, enclosed)?;
         write(&session_files.inbox(generation).join("0000-task.md"), prepared.prompt.as_bytes())?;
         let role = owner.role();
         let mut argv = served.config.command(role).clone();
@@ -219,19 +241,55 @@ impl EffectPerformer {
         }
         let mut env = self.agent_environment(served, owner, generation, session_files);
         env.extend(prepared.env);
-        let start = Start { owner, generation, opening, session_files, runtime: served.config.runtime(role) };
-        let AgentCommand { argv, keep } = self.command_for(served, &start, argv, &mut env)?;
+        let start = Start {
+            owner,
+            generation,
+            opening,
+            session_files,
+            runtime: served.config.runtime(role),
+            enclosed,
+        };
+        let AgentCommand { argv, keep, settings, login } =
+            self.command_for(served, &start, argv, &mut env)?;
+        let spec = session_files.launch_spec(generation);
+        let sandbox = match place {
+            Place::Outside(_) => None,
+            Place::Nowhere(why) => return Err(EffectError::never(words::sandbox::required(&why))),
+            Place::Inside => {
+                let socket = self.sockets.open(&owner.id().session(generation))?;
+                let session = SessionPaths {
+                    tree: session_files.tree.clone(),
+                    gateway: session_files.gateway.is_dir().then(|| session_files.gateway.clone()),
+                    messages: session_files.inbox(generation),
+                    run: session_files.run_dir(generation),
+                    phase_dir: served.config.dev.phase_dir.clone(),
+                    phases: session_files.phases(generation),
+                    socket: (socket, PathBuf::from(RUNTIME_INSIDE)),
+                    objects: served.mirror.objects(),
+                    spec: spec.clone(),
+                    program: self.program.clone(),
+                    settings,
+                    login,
+                };
+                let (sandbox, worktree) = (served.config.sandbox(role), served.config.dev.worktree);
+                served
+                    .enclosure
+                    .around_session(&sandbox, worktree, session, &argv)
+                    .map_err(EffectError::never)?
+            }
+        };
         let launch = Launch {
             argv,
             keep,
+            sandbox,
             parent: None,
             cwd: session_files.tree.clone(),
             commit_first: (opening == Opening::Continuation)
                 .then(|| words::daemon::git::handed_over().to_owned()),
             env,
         };
-        let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
-        write(&session_files.run_dir(generation).join("launch.json"), &spec)
+        let text = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
+        write(&spec, &text)
     }
 
     /// The working tree of a task on its branch, and the prompt.
@@ -402,6 +460,7 @@ impl EffectPerformer {
             Some(_) | None => String::new(),
         };
         self.exits.forget(&session);
+        self.sockets.close(&session);
         let mut sessions = Vec::new();
         if let Some(row) = self.read(|store| store.session(&session))? {
             sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
@@ -439,7 +498,9 @@ impl EffectPerformer {
             tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
         }
         let grace = served.config.timing.stop_grace.duration();
-        Ok(self.drivers.end(&id.identity(), running, grace)?)
+        self.drivers.end(&id.identity(), running, grace)?;
+        self.sockets.close(session);
+        Ok(())
     }
 }
 
@@ -479,6 +540,40 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
         Workflow::Run(run) => run.model.clone(),
         Workflow::Vault(_) => None,
     }
+}
+
+/// The phase file of a session. Inside a sandbox it lies in a directory of this generation, and the protocol's path
+/// outside only shows it. A claim that a successor goes on with moves to where that one looks: moved and not copied, it is
+/// not told a second time.
+fn lay_out_phases(
+    session_files: &SessionFiles,
+    generation: u32,
+    claims: Opening,
+    enclosed: bool,
+) -> Result<(), EffectError> {
+    let unusable =
+        |path: &Path, why| EffectError::never(words::daemon::session::phase_file_unusable(path, why));
+    let earlier = session_files.as_seen_by(generation.saturating_sub(1), &session_files.phase_file);
+    let phases = session_files.phases(generation);
+    if enclosed {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&phases)?;
+    } else if phases.exists() {
+        fs::remove_dir_all(&phases)?;
+    }
+    let own = session_files.as_seen_by(generation, &session_files.phase_file);
+    let goes_on = !matches!(claims, Opening::Fresh | Opening::Anew);
+    if goes_on && earlier != own && !own.exists() && phase_file::is_own_file(&earlier) {
+        fs::rename(&earlier, &own).or_else(|_| {
+            // Another file system.
+            phase_file::move_own_file(&earlier, &own).map_err(|why| unusable(&earlier, why))
+        })?;
+    }
+    make_phase_file(&own, claims).map_err(|why| unusable(&own, why))?;
+    if enclosed {
+        let shown = &session_files.phase_file;
+        make_phase_file(shown, claims).map_err(|why| unusable(shown, why))?;
+    }
+    Ok(())
 }
 
 /// A new task gets a new phase file: one of ours that is there speaks of something that is over. A

@@ -170,7 +170,8 @@ fn test(
     show(served, sha, CheckState::Pending);
     let mut env = env;
     env.push(("PROJECT_NAME", served.config.name.to_string()));
-    let program = Program { name, command, sha, env, limit: served.config.timing.ci_timeout.into() };
+    let program =
+        Program { name, command, sha, env, answer: None, limit: served.config.timing.ci_timeout.into() };
     let begun = Instant::now();
     let verdict = match program.run(jobs, served) {
         Ok(ran) => {

@@ -11,12 +11,15 @@ use pointsman_adapters::git::checkout::{checkout_exact, give_origin, remove_chec
 use pointsman_adapters::process::{End, Run, census};
 use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
+use pointsman_core::sandbox::TOOL_VARIABLES;
 use pointsman_core::task::CiVerdict;
 use pointsman_core::{text, verdict, words};
 
 use super::Jobs;
 use crate::daemon::crash::crash_point;
 use crate::daemon::served::Served;
+use crate::enclosure::{Checkout, Enclosure};
+use crate::paths::ProjectPaths;
 
 /// How much of a log's end is told.
 const TOLD_BYTES: usize = 32 * 1024;
@@ -32,6 +35,8 @@ pub(super) struct Program<'a> {
     pub(super) command: &'a [String],
     pub(super) sha: &'a Sha,
     pub(super) env: Vec<(&'static str, String)>,
+    /// The directory for its answer, if it gives one.
+    pub(super) answer: Option<&'a Path>,
     /// It is ended after this long.
     pub(super) limit: Duration,
 }
@@ -80,7 +85,8 @@ impl Program<'_> {
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             check_out(served, self.sha, dir)?;
         }
-        let mut run = run_in_checkout(&served.config, self.command, self.sha, dir)?;
+        let checkout = Checkout { dir, command: self.command, answer: self.answer };
+        let mut run = run_in_checkout(&served.enclosure, &served.config, &served.paths, self.sha, &checkout)?;
         for (name, value) in &self.env {
             run = run.env(*name, value);
         }
@@ -107,19 +113,26 @@ impl Ran {
     }
 }
 
-/// A run of a project's program in a checkout, with the environment that such programs get.
+/// A run of a project's program in a checkout, with the environment that such programs get, inside a sandbox where there
+/// is one.
 pub(crate) fn run_in_checkout(
+    enclosure: &Enclosure,
     config: &Config,
-    command: &[String],
+    paths: &ProjectPaths,
     sha: &Sha,
-    dir: &Path,
+    checkout: &Checkout<'_>,
 ) -> anyhow::Result<Run> {
-    let (program, args) = command.split_first().context(words::daemon::queue::empty_command())?;
+    let dir = checkout.dir;
+    let (program, args) = checkout.command.split_first().context(words::daemon::queue::empty_command())?;
     // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
     let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
     let run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
     let passed: Vec<&str> = config.ci.pass_env.iter().map(String::as_str).collect();
-    Ok(run.inherit(&passed).env("POINTSMAN_SHA", sha.as_str()).env(CHECKOUT, dir))
+    let run = run.inherit(&passed).env("POINTSMAN_SHA", sha.as_str()).env(CHECKOUT, dir);
+    Ok(match enclosure.around_checkout(config, paths, checkout)? {
+        Some(wrapper) => run.inherit(&TOOL_VARIABLES).inside(wrapper),
+        None => run,
+    })
 }
 
 /// The verdict of a program that ended so; none if it was called off.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::review::Answer;
@@ -60,8 +61,11 @@ impl Review {
     }
 
     fn ask(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<bool> {
-        let result = served.paths.checkouts().join(format!("{}.json", self.name()));
-        let _ = std::fs::remove_file(&result);
+        // A directory, so that the answer may also be moved into its place.
+        let answer = served.paths.checkouts().join(format!("{}.answer", self.name()));
+        remove_checkout(&answer)?;
+        std::fs::create_dir(&answer)?;
+        let result = answer.join("result.json");
         let mut env = vec![
             ("PROJECT_NAME", self.project.to_string()),
             ("POINTSMAN_PR", self.pr.to_string()),
@@ -74,6 +78,7 @@ impl Review {
             command: &self.command,
             sha: &self.sha,
             env,
+            answer: Some(&answer),
             limit: served.config.timing.review_timeout.into(),
         };
         let ran = program.run(jobs, served)?;
@@ -81,7 +86,9 @@ impl Review {
             return Ok(false);
         }
         let bytes = phase_file::read_result_file(&result, RESULT_BYTES as u64);
-        let _ = std::fs::remove_file(&result);
+        if let Err(error) = remove_checkout(&answer) {
+            tracing::warn!(dir = %answer.display(), %error, "left an answer");
+        }
         let bytes = bytes?.with_context(|| words::daemon::review::no_result(ran.end))?;
         let unusable = |why: String| anyhow::anyhow!(words::daemon::review::unusable_result(&why));
         let result = read_result(Some(&bytes)).map_err(unusable)?;

@@ -222,9 +222,13 @@ pub(crate) fn mark_idle(session_files: &SessionFiles, told: &HookEvent) {
 /// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
 pub(crate) fn read_spools(world: &EffectPerformer, engine: &mut Engine) {
     world.stances.keep(|session| is_present(engine, session));
-    let owners: Vec<WorkflowId> = engine.workflows().map(|owner| owner.id()).collect();
-    for id in owners {
-        let spool = Spool::in_dir(&world.paths.project(id.project()).sandbox(&id));
+    let owners = engine.workflows().map(|owner| (owner.id(), owner.session().generation));
+    let spools: Vec<(WorkflowId, Spool)> = owners
+        .flat_map(|(id, generation)| {
+            Spool::read_by_daemon(&world.paths, &id, generation).map(|spool| (id.clone(), spool))
+        })
+        .collect();
+    for (id, spool) in spools {
         let read = spool.drain_some(|report| {
             if !is_of(report, &id) {
                 tracing::warn!(workflow = %id, session = report.session, "a report in another session's spool");

@@ -54,8 +54,10 @@ impl Idle {
                 Some((at, length)) if *at > now => (*at, *length),
                 Some((_, length)) => {
                     let grown = transcript_length(&session_files);
-                    let at_prompt = self.at_prompt(&session, &identity, &session_files, grown > *length);
                     let generation = owner.session().generation;
+                    let own = session_files.as_seen_by(generation, &session_files.idle_marker);
+                    let at_prompt = marked_by_agent(&own)
+                        || self.at_prompt(&session, &identity, &session_files, grown > *length);
                     let looked = session::Event::IdleLooked { at_prompt };
                     self.inbox.tell(Input::of_session(id.clone(), generation, looked));
                     if let Workflow::Run(run) = owner {

@@ -1,12 +1,14 @@
 //! Phase files: seen at once through inotify, and by a slow look at all of them as a net.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pointsman_adapters::phase_file::{self, Reading, Refusal, Stamp};
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::part::session::{self, Stage};
+use pointsman_core::sandbox::Place;
 use pointsman_core::task::Phase;
 use pointsman_core::text;
 use pointsman_core::words;
@@ -17,6 +19,7 @@ use crate::daemon::effects::EffectPerformer;
 use crate::daemon::effects::read_refusal;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
+use crate::daemon::served::Served;
 
 /// Watches the phase files of all sessions.
 pub(crate) struct Phases {
@@ -30,6 +33,8 @@ pub(crate) struct Phases {
 
 struct Watched {
     path: PathBuf,
+    /// The protocol's path, which shows the claim of a session inside a sandbox.
+    shown: Option<PathBuf>,
     /// The claim that was told last.
     told: Option<Stamp>,
     /// What the last slow look saw: two equal looks count, one may have caught half a write.
@@ -80,19 +85,26 @@ impl Phases {
             stays
         });
         for (id, owner) in picture.iter() {
-            if owner.session().stage == Stage::None || watched.contains_key(id) {
+            if owner.session().stage == Stage::None {
                 continue;
             }
             let Some(served) = self.world.project(id.project()) else { continue };
-            let path = served.files_of(id).phase_file;
+            let Location { path, shown } = location(&served, owner);
+            if watched.get(id).is_some_and(|entry| entry.path == path) {
+                continue;
+            }
+            let earlier = watched.remove(id);
             if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
+                if let Some(earlier) = &earlier {
+                    watch.unregister(&earlier.path);
+                }
                 watch.register(path.clone());
-                if let Err(error) = watch.watch_dir(served.config.dev.phase_dir.clone()) {
+                if let Err(error) = path.parent().map_or(Ok(()), |dir| watch.watch_dir(dir)) {
                     tracing::error!(%error, "phase files are only seen by the slow look");
                 }
             }
-            let told = self.remembered(id);
-            watched.insert(id.clone(), Watched { path, told, seen: None, refused: None });
+            let told = earlier.map_or_else(|| self.remembered(id), |earlier| earlier.told);
+            watched.insert(id.clone(), Watched { path, shown, told, seen: None, refused: None });
         }
     }
 
@@ -158,6 +170,11 @@ impl Phases {
                 }
                 entry.told = Some(stamp);
                 entry.refused = None;
+                if let Some(shown) = &entry.shown
+                    && let Err(refusal) = phase_file::write_phase(shown, &first_line, reason.as_deref())
+                {
+                    tracing::debug!(file = %shown.display(), %refusal, "a claim is not shown");
+                }
                 let event = match Phase::parse(&first_line) {
                     Some(phase) => {
                         let refusal = self.refusal(id, generation, phase);
@@ -192,6 +209,31 @@ impl Phases {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<WorkflowId, Watched>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The place of a session's phase file.
+struct Location {
+    path: PathBuf,
+    shown: Option<PathBuf>,
+}
+
+/// A session that is about to start inside a sandbox gets its directory here, if its start has not made it yet: a watch
+/// has to be there before the first claim.
+fn location(served: &Served, owner: &Workflow) -> Location {
+    let session_files = served.files_of(&owner.id());
+    let generation = owner.session().generation;
+    if owner.session().stage == Stage::Starting && !session_files.is_enclosed(generation) {
+        let place = served.enclosure.place(&served.config.sandbox(owner.role()), served.config.dev.worktree);
+        let phases = session_files.phases(generation);
+        if place == Place::Inside
+            && let Err(error) = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&phases)
+        {
+            tracing::warn!(dir = %phases.display(), %error, "a phase directory cannot be made");
+        }
+    }
+    let path = session_files.as_seen_by(generation, &session_files.phase_file);
+    let shown = (path != session_files.phase_file).then_some(session_files.phase_file);
+    Location { path, shown }
 }
 
 /// The name under which the store keeps the claim that was told last.

@@ -79,6 +79,7 @@ fn e2e_the_containers_of_an_action_go_with_its_session() {
     let stranger = "a".repeat(64);
     fs::write(containers.join(&stranger), "pointsman.session=/elsewhere/action-shop-1").unwrap();
     let daemon = shop()
+        .outside("the containers and the notes of the agent lie outside")
         .set("roles.action.enabled", "true")
         .set("limits.min_free_memory_mb", "0")
         .set("roles.action.command", &format!("[{:?}]", tools.join("agent").to_string_lossy()))

@@ -72,6 +72,7 @@ struct Session {
 
 fn session(setup: Setup, behaves: &[&str]) -> Session {
     let daemon = setup
+        .outside("the test steers the agent by files in the home")
         .set("roles.dev.command", "[\"claude\"]")
         .set("timing.ack_timeout", "\"2s\"")
         .set("timing.idle_look", "\"10m\"")

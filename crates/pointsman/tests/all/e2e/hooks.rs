@@ -143,7 +143,7 @@ fn e2e_hooks_what_was_told_while_no_daemon_ran_counts_once_and_in_order() {
     hook(&daemon, issue, "PostToolUse", &payload("PostToolUse.Write"));
     hook(&daemon, issue, "Stop", &payload("Stop"));
     hook(&daemon, issue, "StopFailure", &payload("StopFailure.server_error"));
-    let spool = daemon.session_files(issue).join("hooks.spool");
+    let spool = daemon.session_files(issue).join("run-1/hooks.spool");
     assert_eq!(fs::read_to_string(&spool).unwrap().lines().count(), 3);
     // As if the daemon had died after taking them and before removing the file.
     let twice = fs::read_to_string(&spool).unwrap().repeat(2);
@@ -163,7 +163,7 @@ fn e2e_hooks_the_last_word_of_a_turn_that_missed_a_starting_daemon_is_heard() {
     let (daemon, issue) = waiting();
     daemon.stop_daemon();
     hook(&daemon, issue, "Stop", &payload("Stop"));
-    let spool = daemon.session_files(issue).join("hooks.spool");
+    let spool = daemon.session_files(issue).join("run-1/hooks.spool");
     let (aside, before) = (daemon.session_files(issue).join("aside"), told(&daemon, issue, "turn_ended"));
     fs::rename(&spool, &aside).unwrap();
     daemon.start();
@@ -178,7 +178,7 @@ fn e2e_hooks_a_session_that_holds_the_lock_of_its_spool_holds_nobody_up() {
     let (daemon, issue) = waiting_in(shop().set("dev.concurrency", "2"));
     daemon.stop_daemon();
     hook(&daemon, issue, "Stop", &payload("Stop"));
-    let spool = daemon.session_files(issue).join("hooks.spool");
+    let spool = daemon.session_files(issue).join("run-1/hooks.spool");
     let before = told(&daemon, issue, "turn_ended");
     let held = fs::File::open(&spool).unwrap();
     held.lock().unwrap();
@@ -245,7 +245,7 @@ fn e2e_hooks_a_session_speaks_only_for_itself() {
     // Nor through its spool.
     let told = json!({ "hook": "failed", "error": "rate_limit", "details": "" });
     let report = json!({ "id": "forged", "session": "dev-shop-2.1", "at": 0, "told": told });
-    let spool = daemon.session_files(1).join("hooks.spool");
+    let spool = daemon.session_files(1).join("run-1/hooks.spool");
     fs::write(daemon.session_files(1).join("draft"), format!("{report}\n")).unwrap();
     fs::rename(daemon.session_files(1).join("draft"), &spool).unwrap();
     daemon.wait_for("it to be taken", || (!spool.exists()).then_some(()));

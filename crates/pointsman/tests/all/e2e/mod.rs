@@ -45,6 +45,7 @@ mod review;
 mod review_agent;
 mod roles;
 mod run;
+mod sandbox;
 mod schedule;
 mod shell_agent;
 mod soak;

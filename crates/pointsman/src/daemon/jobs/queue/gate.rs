@@ -200,6 +200,7 @@ impl Test {
             command,
             sha: &self.commit,
             env: vec![("PROJECT_NAME", self.served.config.name.to_string())],
+            answer: None,
             limit: self.served.config.timing.ci_timeout.into(),
         };
         program.run(&self.jobs, &self.served)

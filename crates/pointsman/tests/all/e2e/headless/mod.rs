@@ -161,7 +161,7 @@ fn e2e_headless_a_turn_outlives_the_daemon_and_nothing_of_it_is_lost() {
     daemon.wait_for("the turn to end by itself", || {
         daemon.headless_file(issue, "turn.json").is_none().then_some(())
     });
-    assert!(daemon.session_files(issue).join("hooks.spool").exists(), "what it has to tell waits");
+    assert!(daemon.session_files(issue).join("run-1/hooks.spool").exists(), "what it has to tell waits");
     daemon.start();
     daemon.wait_closed(issue);
     let sessions = daemon.sessions(issue);

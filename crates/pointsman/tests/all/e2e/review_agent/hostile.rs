@@ -23,6 +23,7 @@ fn with_reviewer(answer: &str) -> TestDaemon {
 }
 
 fn with_reviewer_in(setup: Setup, answer: &str) -> TestDaemon {
+    let setup = setup.outside("the reviewer leaves notes in the home");
     let daemon = setup.set("roles.review.command", "[\"/bin/bash\", \"REVIEWER\"]").build();
     let reviewer = daemon.path("home/reviewer.sh");
     fs::write(&reviewer, REVIEWER.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman"))).unwrap();

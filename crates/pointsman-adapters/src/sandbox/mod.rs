@@ -1,0 +1,212 @@
+//! The sandbox as this machine can build it, with bubblewrap.
+//!
+//! [`Bubblewrap::probe`] finds out whether it works and, if not, the exact reason. [`Bubblewrap::command`] turns a plan of
+//! the core into the words before a command. `facts.rs` looks at the machine. What is shown inside is decided in
+//! `pointsman_core::sandbox`.
+
+mod facts;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pointsman_core::sandbox::{Access, Limits, Outside, Plan};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::process::{self, Run};
+
+pub use facts::{look, places_of};
+
+/// A probe takes milliseconds; a machine under load gets the rest.
+const PROBE_LIMIT: Duration = Duration::from_secs(20);
+/// Of what bubblewrap says when it fails.
+const WHY_CHARS: usize = 200;
+
+/// The namespaces of every sandbox. Capabilities go as well: root could mount a read-only directory anew with them.
+const ISOLATION: [&str; 7] = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--cap-drop",
+    "ALL",
+];
+
+/// The program that builds sandboxes, where it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bubblewrap {
+    program: PathBuf,
+    pub version: String,
+}
+
+/// The process whose end ends a sandbox too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Its parent: the tmux server of a pane, the keeper of a turn.
+    Parent,
+    /// Nobody: whoever starts it ends its process group. The kernel takes the end of the thread that started a program for
+    /// the end of its parent, and the daemon starts programs from threads that end.
+    ProcessGroup,
+}
+
+impl Bubblewrap {
+    /// Builds a sandbox as sessions get it, around a program that does nothing. `path` are the directories in which
+    /// bubblewrap is looked for.
+    pub fn probe(path: Option<&OsStr>) -> Result<Self, Outside> {
+        let Some(program) = process::find_program("bwrap", path, Path::new("/")) else {
+            return Err(Outside::Missing);
+        };
+        // With the mark that every session carries: a bubblewrap that needs its setuid bit fails with it.
+        let probe =
+            |words: &[&str]| Run::new(&program).untrusted().args(words).time_limit(PROBE_LIMIT).finish();
+        let mut words = ISOLATION.to_vec();
+        words.extend([
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--remount-ro",
+            "/",
+            "--",
+            "true",
+        ]);
+        // Without a PATH it would look nowhere.
+        let finished = Run::new(&program).untrusted().args(&words).env("PATH", "/usr/bin:/bin");
+        match finished.time_limit(PROBE_LIMIT).finish() {
+            Ok(done) if done.end.success() => {}
+            Ok(done) => return Err(reason(&String::from_utf8_lossy(&done.stderr))),
+            Err(error) => return Err(Outside::Broken { why: error.to_string() }),
+        }
+        let version =
+            probe(&["--version"]).map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        Ok(Self { program, version: version.unwrap_or_default() })
+    }
+
+    /// The program at this path, which was found to work before.
+    pub fn at(program: &Path) -> Self {
+        Self { program: program.to_owned(), version: String::new() }
+    }
+
+    /// The program itself.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The words that stand before a command to run it inside: bubblewrap itself, what it shows, where it begins.
+    pub fn command(&self, plan: &Plan, cwd: &Path, lifetime: Lifetime) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![self.program.clone().into()];
+        let mut say = |all: &[&OsStr]| words.extend(all.iter().map(|word| (*word).to_owned()));
+        let w = OsStr::new;
+        say(&ISOLATION.map(w));
+        if lifetime == Lifetime::Parent {
+            say(&[w("--die-with-parent")]);
+        }
+        say(&[w("--proc"), w("/proc"), w("--dev"), w("/dev")]);
+        for mount in &plan.mounts {
+            let path = mount.path.as_os_str();
+            let source = mount.source.as_ref().map_or(path, |source| source.as_os_str());
+            match &mount.access {
+                Access::Read => say(&[w("--ro-bind"), source, path]),
+                Access::Write => say(&[w("--bind"), source, path]),
+                Access::Link(target) => say(&[w("--symlink"), target.as_os_str(), path]),
+                Access::Hidden => say(&[w("--ro-bind"), w("/dev/null"), path]),
+                Access::Empty => {
+                    if let Some(bytes) = plan.limits.disk {
+                        say(&[w("--size"), w(&bytes.to_string())]);
+                    }
+                    say(&[w("--tmpfs"), path]);
+                }
+            }
+        }
+        // The directories on the way to what is mounted are nobody's: what is written there would be lost in silence.
+        say(&[w("--remount-ro"), w("/"), w("--chdir"), cwd.as_os_str(), w("--")]);
+        words
+    }
+}
+
+/// The reason behind bubblewrap's own words, as far as the kernel's settings tell it.
+fn reason(said: &str) -> Outside {
+    let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let is = |path: &str, value: &str| setting(path).as_deref() == Some(value);
+    let namespaces = ["namespace", "uid map", "setting up"].iter().any(|word| said.contains(word));
+    if namespaces && is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        return Outside::AppArmor;
+    }
+    let refused = is("/proc/sys/kernel/unprivileged_userns_clone", "0")
+        || is("/proc/sys/user/max_user_namespaces", "0")
+        || said.contains("No permissions to creat") // its own spelling
+        || said.contains("creating new namespace failed");
+    if refused {
+        return Outside::NoNamespaces;
+    }
+    let line = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    Outside::Broken { why: pointsman_core::text::clean_line(line, WHY_CHARS) }
+}
+
+/// Whether a program has to set its limits itself, from inside: only there the kernel counts the processes of this sandbox.
+pub fn has_limits(limits: &Limits) -> bool {
+    let counts = limits.processes.is_some() && !rustix::process::geteuid().is_root();
+    counts || limits.memory.is_some()
+}
+
+/// Limits this process and everything that it starts. A limit can only be lowered.
+pub fn apply(limits: &Limits) -> rustix::io::Result<()> {
+    let lower = |resource: Resource, to: Option<u64>| {
+        let Some(to) = to else { return Ok(()) };
+        let now = getrlimit(resource);
+        let to = now.maximum.map_or(to, |most| most.min(to));
+        setrlimit(resource, Rlimit { current: Some(to), maximum: Some(to) })
+    };
+    lower(Resource::Nproc, limits.processes.map(u64::from))?;
+    lower(Resource::Data, limits.memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pointsman_core::sandbox::{Access, Limits, Mount, Outside, Plan, Purpose};
+
+    use super::{Bubblewrap, Lifetime, reason};
+
+    #[test]
+    fn a_plan_becomes_words_in_its_order() {
+        let mount =
+            |path: &str, access| Mount { path: path.into(), access, why: Purpose::System, source: None };
+        let plan = Plan {
+            mounts: vec![
+                mount("/bin", Access::Link("usr/bin".into())),
+                mount("/home/ann", Access::Empty),
+                Mount { source: Some("/s/phases-1".into()), ..mount("/tmp", Access::Write) },
+                mount("/usr", Access::Read),
+            ],
+            limits: Limits { disk: Some(1024), ..Limits::default() },
+        };
+        let bubblewrap = Bubblewrap { program: "/usr/bin/bwrap".into(), version: String::new() };
+        let words = bubblewrap.command(&plan, Path::new("/tree"), Lifetime::Parent);
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        let mounts = words[words.iter().position(|w| *w == "/dev").unwrap() + 1..].join(" ");
+        assert!(words.contains(&"--die-with-parent") && words.contains(&"ALL"), "{words:?}");
+        assert_eq!(
+            mounts,
+            "--symlink usr/bin /bin --size 1024 --tmpfs /home/ann --bind /s/phases-1 /tmp --ro-bind /usr /usr \
+             --remount-ro / --chdir /tree --"
+        );
+    }
+
+    #[test]
+    fn what_bubblewrap_says_is_kept_where_the_kernel_tells_nothing() {
+        let why = reason("bwrap: Can't find source path /nowhere: No such file or directory\n");
+        assert_eq!(
+            why,
+            Outside::Broken {
+                why: "bwrap: Can't find source path /nowhere: No such file or directory".to_owned()
+            }
+        );
+    }
+}

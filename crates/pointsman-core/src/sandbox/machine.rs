@@ -1,0 +1,199 @@
+//! The facts about a machine that a plan needs, and the rules about places that may be shown.
+
+use std::path::{Path, PathBuf};
+
+/// Directories of the system. Each is shown as it is: a directory, or a link into another one.
+const SYSTEM: [&str; 10] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
+
+/// Further places of the system that programs read.
+const SYSTEM_DETAILS: [&str; 3] = ["/sys/devices/system/cpu", "/sys/fs/cgroup", "/var/lib/ca-certificates"];
+
+/// Files and directories of `/etc` without secrets. A root's sandbox could read the others.
+const ETC: [&str; 44] = [
+    "alternatives",
+    "bash.bashrc",
+    "bash_completion",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "environment.d",
+    "fonts",
+    "gai.conf",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "issue",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "login.defs",
+    "lsb-release",
+    "magic",
+    "magic.mime",
+    "manpath.config",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "perl",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "pki/tls/cert.pem",
+    "profile",
+    "protocols",
+    "redhat-release",
+    "resolv.conf",
+    "services",
+    "shells",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+];
+
+/// Directories of languages in `/etc`, by how their names begin.
+const ETC_PREFIXES: [&str; 5] = ["java", "python", "ghostscript", "texmf", "lisp"];
+
+/// Variables that name where a toolchain is installed, for those inside. `CARGO_HOME` is none of them: only its programs
+/// are shown, and cargo writes to the rest.
+pub const TOOL_VARIABLES: [&str; 6] =
+    ["RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "ASDF_DATA_DIR", "MISE_DATA_DIR", "GOROOT"];
+
+/// Names of files and directories that hold credentials.
+const CREDENTIALS: [&str; 20] = [
+    ".aws",
+    ".azure",
+    ".cargo-credentials",
+    ".config",
+    ".docker",
+    ".git-credentials",
+    ".gnupg",
+    ".gitconfig",
+    ".kube",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".vault-token",
+    ".yarnrc.yml",
+    "credentials",
+    "credentials.toml",
+    "pip.conf",
+];
+
+/// The facts about a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineFacts {
+    pub home: Option<PathBuf>,
+    /// Where the home really is, if its path has a link in it.
+    pub real_home: Option<PathBuf>,
+    /// What exists of [`system_paths`] and of `/etc`.
+    pub system: Vec<SystemEntry>,
+    /// The directories of `PATH` that exist.
+    pub path: Vec<ProgramDir>,
+    /// Roots of toolchains that exist.
+    pub roots: Vec<PathBuf>,
+    /// Files with credentials directly inside of places that hold programs.
+    pub credentials: Vec<Credential>,
+}
+
+/// A directory or file of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemEntry {
+    pub path: PathBuf,
+    /// The target, if it is a symbolic link.
+    pub link: Option<PathBuf>,
+}
+
+/// A directory in which programs are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramDir {
+    pub path: PathBuf,
+    /// The files that its links lead to, elsewhere.
+    pub targets: Vec<PathBuf>,
+}
+
+/// A file that must not be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    pub path: PathBuf,
+}
+
+impl MachineFacts {
+    /// The places that hold programs outside of the system's directories.
+    pub fn program_places(&self) -> Vec<PathBuf> {
+        let dirs = self.path.iter().map(|dir| dir.path.clone());
+        let targets = self.path.iter().flat_map(|dir| &dir.targets).filter_map(|file| installation_of(file));
+        dirs.chain(targets).chain(self.roots.iter().cloned()).filter(|path| self.may_show(path)).collect()
+    }
+
+    /// Whether a place may be shown: it is not a whole home or part of the way to it, and no place of credentials.
+    pub fn may_show(&self, path: &Path) -> bool {
+        let mut homes = self.home.iter().chain(&self.real_home);
+        // `.cargo/bin` may be shown; `.cargo` is too much, `.ssh/bin` as well.
+        let is_private = |home: &PathBuf| {
+            let first = path.strip_prefix(home).ok().and_then(|rest| rest.components().next());
+            let guarded = first.is_some_and(|first| holds_credentials(&first.as_os_str().to_string_lossy()));
+            home.starts_with(path) || guarded
+        };
+        path.is_absolute() && path.parent().is_some() && !homes.any(is_private)
+    }
+}
+
+/// The directories of the system that are shown if they exist.
+pub fn system_paths() -> impl Iterator<Item = &'static Path> {
+    SYSTEM.into_iter().chain(SYSTEM_DETAILS).map(Path::new)
+}
+
+/// The entries of `/etc` to look for; `names` are those at its top.
+pub fn shows_etc<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let prefixed = names.filter(|name| ETC_PREFIXES.iter().any(|prefix| name.starts_with(prefix)));
+    ETC.into_iter().chain(prefixed).map(str::to_owned).collect()
+}
+
+/// The places below a home where toolchains are installed; `variable` tells those that were moved.
+pub fn tool_roots(home: Option<&Path>, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let moved = |name: &str, usual: &str| variable(name).or_else(|| home.map(|home| home.join(usual)));
+    let usual = |path: &str| home.map(|home| home.join(path));
+    let roots = [
+        moved("RUSTUP_HOME", ".rustup"),
+        // Its other directories hold a credential, and what one session would leave for the next.
+        moved("CARGO_HOME", ".cargo").map(|cargo| cargo.join("bin")),
+        moved("NVM_DIR", ".nvm"),
+        moved("PYENV_ROOT", ".pyenv"),
+        moved("ASDF_DATA_DIR", ".asdf"),
+        moved("MISE_DATA_DIR", ".local/share/mise"),
+        variable("GOROOT"),
+        usual(".local/share/uv"),
+        usual(".local/go"),
+        usual("go/bin"),
+        usual("sdk"),
+    ];
+    roots.into_iter().flatten().filter(|path| path.is_absolute()).collect()
+}
+
+/// The directory that has to be shown for a program to work: that of its package, if it is a link into one.
+pub fn installation_of(file: &Path) -> Option<PathBuf> {
+    let parts: Vec<_> = file.components().collect();
+    let package = parts.iter().rposition(|part| part.as_os_str() == "node_modules");
+    if let Some(at) = package {
+        return Some(parts[..=at].iter().collect());
+    }
+    let dir = file.parent()?;
+    // `~/.local/share/pipx/venvs/tool/bin/tool` needs the libraries beside its `bin`.
+    let root = if dir.ends_with("bin") { dir.parent()? } else { dir };
+    Some(root.to_owned())
+}
+
+/// Whether a file or directory of this name is known to hold credentials.
+pub fn holds_credentials(name: &str) -> bool {
+    CREDENTIALS.contains(&name)
+}

@@ -1,0 +1,218 @@
+//! What is shown, and what never is.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Access, CheckoutPaths, Credential, Enclosed, Limits, MachineFacts, Outside, Place, Plan, ProgramDir,
+    SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan, shows_etc, tool_roots,
+};
+use crate::config::{Config, SandboxMode, Worktree};
+
+const HOME: &str = "/home/ann";
+
+fn machine() -> MachineFacts {
+    let entry = |path: &str| SystemEntry { path: path.into(), link: None };
+    MachineFacts {
+        home: Some(HOME.into()),
+        real_home: None,
+        system: vec![
+            entry("/usr"),
+            SystemEntry { path: "/bin".into(), link: Some("usr/bin".into()) },
+            entry("/etc/passwd"),
+        ],
+        path: vec![
+            ProgramDir { path: "/usr/bin".into(), targets: Vec::new() },
+            ProgramDir { path: "/bin".into(), targets: Vec::new() },
+            ProgramDir {
+                path: "/home/ann/.local/bin".into(),
+                targets: vec![
+                    "/home/ann/.local/share/claude/versions/2.1".into(),
+                    "/home/ann/.local/share/pipx/venvs/ruff/bin/ruff".into(),
+                    "/home/ann/.ssh/tool".into(),
+                    "/home/ann/tool".into(),
+                ],
+            },
+            ProgramDir { path: "/home/ann".into(), targets: Vec::new() },
+            ProgramDir { path: "/home".into(), targets: Vec::new() },
+        ],
+        roots: vec!["/home/ann/.rustup".into()],
+        credentials: vec![
+            Credential { path: "/home/ann/.rustup/credentials".into() },
+            Credential { path: "/home/ann/elsewhere/.npmrc".into() },
+        ],
+    }
+}
+
+fn session() -> Enclosed {
+    let root = Path::new("/home/ann/.local/state/pointsman/projects/shop/sessions/dev-shop-3");
+    Enclosed::Session(Box::new(SessionPaths {
+        tree: root.join("tree"),
+        gateway: Some(root.join("gateway.git")),
+        messages: root.join("inbox-1"),
+        run: root.join("run-1"),
+        phase_dir: "/tmp".into(),
+        phases: root.join("phases-1"),
+        socket: ("/run/user/1000/pointsman/s/1".into(), "/run/pointsman".into()),
+        objects: "/home/ann/.local/state/pointsman/projects/shop/mirror.git/objects".into(),
+        spec: root.join("launch-1.json"),
+        program: "/usr/bin/pointsman".into(),
+        settings: Some(root.join("agent-1")),
+        login: None,
+    }))
+}
+
+fn shown(plan: &Plan) -> Vec<(String, &'static str)> {
+    plan.mounts.iter().map(|m| (m.path.to_string_lossy().into_owned(), m.access.as_str())).collect()
+}
+
+#[test]
+fn a_session_sees_its_own_things_programs_and_the_system() {
+    let plan = plan(
+        &machine(),
+        &session(),
+        &["/srv/agent.sh".into(), "/bin/sh".into(), HOME.into()],
+        Limits::default(),
+    );
+    let root = "/home/ann/.local/state/pointsman/projects/shop";
+    let below = |path: &str| format!("{root}/{path}");
+    let expected = vec![
+        ("/bin".to_owned(), "link"),
+        ("/etc/passwd".to_owned(), "read"),
+        ("/home/ann".to_owned(), "empty"),
+        ("/home/ann/.local/bin".to_owned(), "read"),
+        ("/home/ann/.local/share/claude/versions".to_owned(), "read"),
+        ("/home/ann/.local/share/pipx/venvs/ruff".to_owned(), "read"),
+        (below("mirror.git/objects"), "read"),
+        (below("sessions/dev-shop-3/agent-1"), "write"),
+        (below("sessions/dev-shop-3/gateway.git"), "write"),
+        (below("sessions/dev-shop-3/inbox-1"), "read"),
+        (below("sessions/dev-shop-3/launch-1.json"), "read"),
+        (below("sessions/dev-shop-3/run-1"), "write"),
+        (below("sessions/dev-shop-3/tree"), "write"),
+        ("/home/ann/.rustup".to_owned(), "read"),
+        ("/home/ann/.rustup/credentials".to_owned(), "hidden"),
+        ("/run".to_owned(), "empty"),
+        ("/run/pointsman".to_owned(), "read"),
+        ("/srv/agent.sh".to_owned(), "read"),
+        ("/tmp".to_owned(), "write"),
+        ("/usr".to_owned(), "read"),
+        ("/var/tmp".to_owned(), "empty"),
+    ];
+    assert_eq!(shown(&plan), expected);
+    let phases = plan.mounts.iter().find(|m| m.path == Path::new("/tmp")).unwrap();
+    assert!(phases.source.as_ref().unwrap().ends_with("phases-1"));
+}
+
+#[test]
+fn a_checkout_sees_no_socket_and_nothing_of_a_session() {
+    let root = Path::new("/home/ann/.local/state/pointsman/projects/shop");
+    let checkout = Enclosed::Checkout(CheckoutPaths {
+        checkout: root.join("checkouts/ci-1"),
+        objects: root.join("mirror.git/objects"),
+        origin: Some(root.join("mirror.git")),
+        result: None,
+        program: "/usr/bin/pointsman".into(),
+    });
+    let plan = plan(&machine(), &checkout, &[], Limits::default());
+    let own: Vec<&Path> =
+        plan.mounts.iter().map(|m| m.path.as_path()).filter(|path| path.starts_with(root)).collect();
+    assert_eq!(own, [root.join("checkouts/ci-1"), root.join("mirror.git")]);
+    assert!(!plan.mounts.iter().any(|m| m.path.starts_with("/run/pointsman")));
+}
+
+#[test]
+fn parents_come_before_what_is_mounted_on_them() {
+    let plan = plan(&machine(), &session(), &[], Limits::default());
+    for (at, mount) in plan.mounts.iter().enumerate() {
+        assert!(
+            !plan.mounts[at..].iter().skip(1).any(|later| mount.path.starts_with(&later.path)),
+            "{mount:?}"
+        );
+    }
+}
+
+#[test]
+fn no_plan_writes_to_the_system_or_shows_a_place_of_credentials() {
+    let mut facts = machine();
+    for secret in [".ssh", ".aws", ".gnupg", ".config", ".netrc"] {
+        facts.roots.push(Path::new(HOME).join(secret));
+        facts.path.push(ProgramDir { path: Path::new(HOME).join(secret).join("bin"), targets: Vec::new() });
+    }
+    let plan = plan(&facts, &session(), &[Path::new(HOME).join(".git-credentials")], Limits::default());
+    for mount in &plan.mounts {
+        let below = mount.path.strip_prefix(HOME).ok().and_then(|rest| rest.components().next());
+        let name = below.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
+        assert!(mount.access == Access::Hidden || !holds_credentials(&name), "{mount:?}");
+        if mount.access == Access::Write {
+            assert!(mount.path.starts_with("/home/ann/.local/state") || mount.path == Path::new("/tmp"));
+        }
+    }
+}
+
+#[test]
+fn a_home_behind_a_link_is_not_shown_by_its_real_name() {
+    let facts = MachineFacts { real_home: Some("/data/ann".into()), ..machine() };
+    for path in ["/data", "/data/ann", "/data/ann/.ssh", "/home/ann", "relative", "/"] {
+        assert!(!facts.may_show(Path::new(path)), "{path}");
+    }
+    assert!(facts.may_show(Path::new("/data/ann/.local/share/tool")));
+}
+
+#[test]
+fn a_home_at_the_root_is_left_alone() {
+    let facts = MachineFacts { home: Some("/".into()), ..machine() };
+    let plan = plan(&facts, &session(), &[], Limits::default());
+    assert!(!plan.mounts.iter().any(|mount| mount.path == Path::new("/")));
+}
+
+#[test]
+fn an_installation_is_what_a_program_needs_beside_itself() {
+    for (file, dir) in [
+        (
+            "/h/.nvm/versions/node/v22/lib/node_modules/@x/cli/cli.js",
+            "/h/.nvm/versions/node/v22/lib/node_modules",
+        ),
+        ("/h/.local/share/pipx/venvs/ruff/bin/ruff", "/h/.local/share/pipx/venvs/ruff"),
+        ("/h/.local/share/claude/versions/2.1", "/h/.local/share/claude/versions"),
+    ] {
+        assert_eq!(installation_of(Path::new(file)), Some(PathBuf::from(dir)), "{file}");
+    }
+}
+
+#[test]
+fn toolchains_are_found_where_variables_or_habit_put_them() {
+    let none = tool_roots(Some(Path::new(HOME)), |_| None);
+    assert!(none.contains(&"/home/ann/.rustup".into()) && none.contains(&"/home/ann/.cargo/bin".into()));
+    assert!(!none.contains(&"/home/ann/.cargo".into()), "credentials.toml is there");
+    let moved = |name: &str| (name == "RUSTUP_HOME").then(|| PathBuf::from("/srv/rustup"));
+    let roots = tool_roots(None, moved);
+    assert_eq!(roots, [PathBuf::from("/srv/rustup")]);
+    assert!(shows_etc(["java-17-openjdk", "shadow"].into_iter()).contains(&"java-17-openjdk".to_owned()));
+    assert!(!shows_etc(["shadow"].into_iter()).iter().any(|name| name == "shadow"));
+}
+
+#[test]
+fn where_something_runs() {
+    let missing = Outside::Missing;
+    let inside = |mode, worktree, works| decide(mode, worktree, works);
+    let (private, linked) = (Worktree::Private, Worktree::Linked);
+    assert_eq!(inside(SandboxMode::Auto, private, Ok(())), Place::Inside);
+    assert_eq!(inside(SandboxMode::Require, private, Ok(())), Place::Inside);
+    assert_eq!(inside(SandboxMode::Off, private, Ok(())), Place::Outside(Outside::Off));
+    assert_eq!(inside(SandboxMode::Auto, private, Err(&missing)), Place::Outside(Outside::Missing));
+    assert_eq!(inside(SandboxMode::Require, private, Err(&missing)), Place::Nowhere(Outside::Missing));
+    assert_eq!(inside(SandboxMode::Auto, linked, Ok(())), Place::Outside(Outside::Linked));
+    assert_eq!(inside(SandboxMode::Require, linked, Ok(())), Place::Nowhere(Outside::Linked));
+}
+
+#[test]
+fn a_role_narrows_or_widens_what_holds_for_all() {
+    let text = "name = \"a\"\n[sandbox]\nmode = \"require\"\nmemory = \"2GB\"\n[roles.action.sandbox]\nmode = \"off\"\n\
+                processes = 0\n";
+    let config = Config::parse(text, "pointsman.toml").unwrap();
+    let action = config.sandbox(crate::role::Role::Action);
+    assert_eq!((action.mode, action.processes), (SandboxMode::Off, 0));
+    assert_eq!(action.memory.map(|size| size.bytes), Some(2 << 30));
+    assert_eq!(Limits::of(&action).processes, None);
+    assert_eq!(config.sandbox(crate::role::Role::Dev).mode, SandboxMode::Require);
+}

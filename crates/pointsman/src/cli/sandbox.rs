@@ -1,0 +1,102 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use pointsman_core::role::Role;
+use pointsman_core::sandbox::{Limits, Place, SessionPaths};
+use pointsman_core::words;
+use pointsman_view::sandbox as view;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::table::Table;
+use super::{role, style};
+use crate::daemon::phases_of;
+
+/// Show what sessions can reach
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
+pub(crate) enum Command {
+    /// Every place that a role's session sees, with what it may do there and why, and the limits
+    Show {
+        /// The role
+        #[arg(value_parser = role(), default_value = "dev")]
+        role: Role,
+    },
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let Self::Show { role } = self;
+        let config = context.project()?.config;
+        let enclosure = Context::enclosure()?;
+        let settings = config.sandbox(role);
+        let place = enclosure.place(&settings, config.dev.worktree);
+        let (placed, reason) = match &place {
+            Place::Inside => (view::Place::Inside, None),
+            Place::Outside(why) => (view::Place::Outside, Some(why)),
+            Place::Nowhere(why) => (view::Place::Refused, Some(why)),
+        };
+        // As a session of issue N finds it.
+        let paths = context.paths.project(&config.name);
+        let identity = format!("{role}-{}-N", config.name);
+        let root = paths.root().join("sessions").join(&identity);
+        let session = SessionPaths {
+            tree: root.join("tree"),
+            gateway: Some(root.join("gateway.git")),
+            messages: root.join("inbox-1"),
+            run: root.join("run-1"),
+            phase_dir: config.dev.phase_dir.clone(),
+            phases: phases_of(&root, 1),
+            socket: (context.paths.session_socket_dir(&identity), PathBuf::from("/run/pointsman")),
+            objects: paths.mirror().join("objects"),
+            spec: root.join("launch-1.json"),
+            program: std::env::current_exe()?,
+            settings: Some(root.join("agent-1")),
+            login: None,
+        };
+        let command = config.command(role);
+        let shown = match &place {
+            Place::Inside => enclosure.around_session(&settings, config.dev.worktree, session, command),
+            Place::Outside(_) | Place::Nowhere(_) => Ok(None),
+        };
+        let mounts = shown.map_err(Failure::failed)?.map(|shown| shown.plan.mounts).unwrap_or_default();
+        let view = view::Sandbox {
+            role,
+            place: placed,
+            why: reason.map(words::sandbox::outside),
+            fix: reason.map(|why| words::sandbox::fix(why).to_owned()),
+            mounts: mounts.iter().map(view::Mount::from).collect(),
+            network: words::sandbox::NETWORK.to_owned(),
+            limits: view::limits(&Limits::of(&settings), rustix::process::geteuid().is_root()),
+        };
+        if context.out.is_json() {
+            return context.out.value(&view);
+        }
+        print(context, &view)
+    }
+}
+
+fn print(context: &Context, view: &view::Sandbox) -> Result<(), Failure> {
+    let (out, bad, good) = (context.out, style::BAD, style::GOOD);
+    match (view.place, &view.why, &view.fix) {
+        (view::Place::Inside, _, _) | (_, None, _) | (_, _, None) => {
+            out.line(format!("Sessions of the role {} run {good}inside{good:#} a sandbox.", view.role))?;
+        }
+        (view::Place::Outside | view::Place::Refused, Some(why), Some(fix)) => {
+            let word = if view.place == view::Place::Outside { "run outside" } else { "do not start" };
+            out.line(format!("Sessions of the role {} {bad}{word}{bad:#}: {why}.\n  fix: {fix}", view.role))?;
+        }
+    }
+    let mut table = Table::new(["PATH", "ACCESS", "WHY"]);
+    for mount in &view.mounts {
+        let path = mount.path.display().to_string();
+        table.row([path.into(), mount.access.as_str().into(), mount.why.as_str().into()]);
+    }
+    out.table(&table, "Everything that this user can reach is visible.")?;
+    out.line(format!("network: {}", view.network))?;
+    for limit in &view.limits {
+        let value = limit.value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());
+        out.line(format!("{}: {value}; enforced by {}", limit.name, limit.enforced_by))?;
+    }
+    Ok(())
+}
