@@ -52,7 +52,10 @@ fn e2e_what_a_session_does_while_no_daemon_runs_counts_afterwards() {
     daemon.kill_daemon();
     // The agent goes on, pushes, and writes its phase.
     daemon.wait_for("the agent to hand in its work", || {
-        let phase = std::fs::read_to_string(daemon.phase_file(issue)).unwrap_or_default();
+        // Inside a sandbox the agent writes to a directory of its session; only a daemon shows it at the usual place.
+        let usual = daemon.phase_file(issue);
+        let own = daemon.session_files(issue).join("phases-1").join(usual.file_name().unwrap());
+        let phase = std::fs::read_to_string(if own.exists() { own } else { usual }).unwrap_or_default();
         phase.contains("awaiting_ci").then_some(())
     });
     assert_eq!(daemon.main_log(), ["Open the shop"]);
