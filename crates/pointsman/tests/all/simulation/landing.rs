@@ -91,7 +91,7 @@ impl Daemon {
         let sha = entry.candidate.clone().expect("what is tested is a candidate");
         if sha != head {
             self.reality().session_files(issue).remote = Some(sha.clone());
-            if self.may_crash("after the branch was pushed", 2) {
+            if self.may_crash("after the branch was pushed", 1) {
                 return;
             }
         }

@@ -9,6 +9,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::BACKLOG;
 use pointsman_core::session::context::{self, Gauge};
 use pointsman_core::task::{CiVerdict, Event, Exit, Phase, PrFact, Stage, State, Task};
+use pointsman_store::SessionRow;
 
 use super::daemon::{Daemon, Item, Source};
 use super::reality::{Quality, Reality};
@@ -103,11 +104,18 @@ impl Daemon {
             }
             let event = Event::SessionEnded { generation, exit: Exit::Crashed, tail: "gone".to_owned() };
             let mut input = Input::new(task.key.clone(), event);
-            let now = self.reality().now;
-            input.sessions = self.reality().record.ended(&task.key.session(generation), Exit::Crashed, now);
+            input.sessions = self.written_off(&task.key.session(generation));
             inputs.push(input);
             self.told(Source::Exits, Item::Inputs(inputs));
         }
+    }
+
+    /// The row of a session that was found dead, whether it was ever launched or not.
+    pub(super) fn written_off(&mut self, session: &str) -> Vec<SessionRow> {
+        let now = self.reality().now;
+        let row = self.engine().store().session(session).expect("sessions can be read");
+        let ended = |row| SessionRow { ended_at: Some(now), exit: Some(Exit::Crashed), ..row };
+        row.map(ended).into_iter().collect()
     }
 
     /// Contexts fill up while anything may go wrong; when everyone is honest they have room.

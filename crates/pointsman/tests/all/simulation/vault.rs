@@ -257,8 +257,7 @@ impl Daemon {
         if run.session.stage == Stage::Alive && !pane.as_ref().is_some_and(|pane| pane.alive) {
             let (exit, tail) = (Exit::Crashed, "gone".to_owned());
             let mut ended = tell(session::Event::Ended { exit, tail });
-            let now = self.reality().now;
-            ended.sessions = self.reality().record.ended(&key.session(generation), exit, now);
+            ended.sessions = self.written_off(&key.session(generation));
             inputs.push(ended);
         } else if run.session.stage == Stage::Alive && run.demand() == Demand::Work && run.phase.is_none() {
             let at_prompt = pane.is_some_and(|pane| pane.idle);

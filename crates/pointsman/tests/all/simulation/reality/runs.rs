@@ -77,7 +77,7 @@ impl Reality {
         self.chance.weighted(&[
             (80, RunDeed::GoOn),
             (4, RunDeed::Escalate),
-            (6, RunDeed::Boast),
+            (12, RunDeed::Boast),
             (2, RunDeed::Fail),
             (2, RunDeed::Scribble),
             (2, RunDeed::Idle),
