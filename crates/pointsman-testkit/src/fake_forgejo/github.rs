@@ -395,7 +395,8 @@ fn of_pull(
             let event = if event == "APPROVE" { "APPROVED".to_owned() } else { event };
             let (id, at) = (state.number(), state.now());
             let (author, body) = (asked.who.clone(), text(&asked.body, "body"));
-            let made = Review { id, author, event, body, sha, at, dismissed: false, remarks: Vec::new() };
+            let (dismissed, early) = (false, false);
+            let made = Review { id, author, event, body, sha, at, dismissed, early, remarks: Vec::new() };
             let shown = review(&made);
             state.pulls.get_mut(&number).expect("just found").reviews.push(made);
             state.touch(number);

@@ -70,7 +70,7 @@ pub(super) fn pull(state: &State, number: u64, pull: &Pull) -> Value {
 pub(super) fn review(state: &State, pull: &Pull, review: &Review) -> Value {
     let newer =
         pull.reviews.iter().any(|r| r.author == review.author && r.id > review.id && r.event != "COMMENT");
-    let stale = review.sha != pull.head_sha && !broken("forgejo-stale-review");
+    let stale = review.early || (review.sha != pull.head_sha && !broken("forgejo-stale-review"));
     json!({
         "id": review.id, "user": user(&review.author), "team": null, "state": review.event, "body": review.body,
         "commit_id": review.sha, "stale": stale, "dismissed": review.dismissed,

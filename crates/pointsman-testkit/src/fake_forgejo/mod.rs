@@ -237,6 +237,8 @@ struct Review {
     sha: String,
     at: i64,
     dismissed: bool,
+    /// It was written so soon after a push that the server compared it with the head before.
+    early: bool,
     remarks: Vec<(String, u64, String)>,
 }
 

@@ -71,6 +71,7 @@ impl FakeForgejo {
             sha: head,
             at,
             dismissed: false,
+            early: false,
             remarks: remarks.collect(),
         };
         state.pulls.get_mut(&number).expect("there is one").reviews.push(review);

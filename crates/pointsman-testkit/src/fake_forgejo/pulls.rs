@@ -210,7 +210,9 @@ fn review(shared: &Shared, state: &mut State, asked: &Asked<'_>, number: u64) ->
     let (id, at) = (state.number(), state.now());
     let body = text(&asked.body, "body");
     let author = asked.who.clone();
-    let written = Review { id, author, event, body, sha, at, dismissed: false, remarks: Vec::new() };
+    let moved = state.pulls[&number].changed.elapsed() < state.rules.check_lag;
+    let early = moved && !broken("forgejo-stale-head");
+    let written = Review { id, author, event, body, sha, at, dismissed: false, early, remarks: Vec::new() };
     state.pulls.get_mut(&number).expect("just found").reviews.push(written);
     state.touch(number);
     let pull = &state.pulls[&number];

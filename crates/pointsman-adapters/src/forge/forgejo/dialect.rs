@@ -109,10 +109,12 @@ impl Dialect for Forgejo {
         Ok(numbers)
     }
 
-    /// A review that is stale, or not by somebody whose word counts on that branch, does not.
+    /// A review that was dismissed, or is not by somebody whose word counts on that branch, does not. Whether it is stale is
+    /// not the server's to say: every review is bound to its commit, and a Gitea calls one of the head stale that was
+    /// written within a moment of the push.
     fn counts(&self, review: &WireReview, verdict: ReviewVerdict) -> Result<bool, Error> {
         let official = review.official || verdict == ReviewVerdict::Discuss;
-        Ok(official && !review.dismissed && !review.stale)
+        Ok(official && !review.dismissed)
     }
 
     /// As merged by hand, if it takes that.

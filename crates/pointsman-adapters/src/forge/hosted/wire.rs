@@ -64,7 +64,7 @@ wire! {
     }
 }
 wire! { WireReview {
-    id: u64, user: User, state: String, body: String, commit_id: String, stale: bool, official: bool, dismissed: bool,
+    id: u64, user: User, state: String, body: String, commit_id: String, official: bool, dismissed: bool,
     comments_count: Option<u64>, submitted_at: String,
 } }
 wire! {

@@ -148,6 +148,19 @@ fn forgejo_stale_review() {
     assert_eq!(asker.get(&path, &fake.token(DEV)).1[0]["stale"], true);
 }
 
+/// Seen on a Gitea: the head's own review, written within a moment of the push, was stale for good.
+#[test]
+fn forgejo_stale_head() {
+    let (fake, asker) = start();
+    let (number, head) = pull(&fake, &asker);
+    let path = format!("/repos/ann/shop/pulls/{number}/reviews");
+    let order = json!({ "event": "APPROVED", "body": "fine", "commit_id": head });
+    fake.change(|rules| rules.check_lag = std::time::Duration::from_secs(600));
+    assert_eq!(asker.ask("POST", &path, &fake.token(REVIEWER), &order).1["stale"], true);
+    fake.change(|rules| rules.check_lag = std::time::Duration::ZERO);
+    assert_eq!(asker.ask("POST", &path, &fake.token(REVIEWER), &order).1["stale"], false);
+}
+
 #[test]
 fn forgejo_dismiss_needs_admin() {
     let (fake, asker) = start();

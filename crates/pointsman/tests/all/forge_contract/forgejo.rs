@@ -152,8 +152,12 @@ impl People for Person {
 
     fn review(&self, number: Number, verdict: ReviewVerdict, body: &str) {
         let event = if verdict == ReviewVerdict::Approve { "APPROVED" } else { "REQUEST_CHANGES" };
-        let path = ["pulls", &number.to_string(), "reviews"];
-        self.write(Method::Post, &path, &json!({ "event": event, "body": body }));
+        // The commit that the person sees: without one a Gitea takes its own reference, which follows later than the page.
+        let (owner, repo) = self.repo.split_once('/').unwrap();
+        let number = number.to_string();
+        let seen = self.call(&Request::get("look", &["repos", owner, repo, "pulls", &number]));
+        let review = json!({ "event": event, "body": body, "commit_id": seen["head"]["sha"] });
+        self.write(Method::Post, &["pulls", &number, "reviews"], &review);
     }
 }
 

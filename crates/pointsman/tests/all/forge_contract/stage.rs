@@ -1,6 +1,6 @@
 //! A forge, a repository to push from, and people.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pointsman_adapters::forge::Forge;
@@ -30,7 +30,6 @@ pub(super) struct Stage {
     pub(super) people: Box<dyn People>,
     mirror: Mirror,
     checkout: TempRepo,
-    names: Cell<u32>,
     /// Whether an issue and a pull request may have the same number.
     pub(super) numbers_apart: bool,
     _world: Box<dyn std::any::Any>,
@@ -51,7 +50,7 @@ impl Stage {
             &mirror.dir().to_string_lossy(),
             "refs/remotes/origin/main:refs/heads/start",
         ]);
-        Self { forge, people, mirror, checkout, names: Cell::new(0), numbers_apart: false, _world: world }
+        Self { forge, people, mirror, checkout, numbers_apart: false, _world: world }
     }
 
     /// The same on a forge that numbers issues and pull requests apart.
@@ -61,8 +60,8 @@ impl Stage {
 
     /// A name that nobody has used, also not in an earlier run against the same server.
     pub(super) fn name(&self, what: &str) -> String {
-        self.names.set(self.names.get() + 1);
-        format!("{what}/{}-{}", std::process::id(), self.names.get())
+        static NAMES: AtomicU32 = AtomicU32::new(0);
+        format!("{what}/{}-{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(super) fn main(&self) -> Sha {
@@ -109,6 +108,7 @@ impl Stage {
         let head = self.commit(&self.main());
         self.push(&branch, &head);
         let number = self.again(|| self.forge.ensure_pull_request(&branch, "main", "Title", "Body"));
+        self.wait_for_head(number, &head);
         (number, branch, head)
     }
 
@@ -119,6 +119,10 @@ impl Stage {
     /// Pushes to the branch of a pull request and waits until the server shows that head, which may be a moment later.
     pub(super) fn push_to(&self, number: Number, branch: &str, sha: &Sha) {
         self.push(branch, sha);
+        self.wait_for_head(number, sha);
+    }
+
+    fn wait_for_head(&self, number: Number, sha: &Sha) {
         eventually("the pull request to show the head that was pushed", LIMIT, || {
             (self.read(number).head_sha.as_ref() == Some(sha)).then_some(())
         });
