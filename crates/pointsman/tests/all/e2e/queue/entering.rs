@@ -65,8 +65,9 @@ fn e2e_queue_a_branch_that_moves_without_being_added_again_is_stale() {
     rig.wait_gates(1);
     rig.enter("one");
     rig.push_on("one", "src/more.txt", "more\n");
-    rig.let_go();
+    // Before its turn comes: until the queue looks again, what it saw before counts.
     let entry = rig.wait("one", "stale");
+    rig.let_go();
     assert!(entry["reason"].as_str().unwrap().contains("while it waited"), "{entry:#}");
     rig.wait("first", "landed");
     assert_eq!(rig.main_log().len(), 2);

@@ -85,10 +85,10 @@ fn e2e_queue_a_branch_that_is_deleted_while_it_waits_is_stale() {
     rig.wait_gates(1);
     rig.enter("two");
     rig.git(&["update-ref", "-d", "refs/heads/two"]);
-    // Makes the line look again: what it saw before counts until it does.
     rig.enter("three");
-    rig.let_go();
+    // Before its turn comes: until the queue looks again, what it saw before counts.
     let entry = rig.wait("two", "stale");
+    rig.let_go();
     assert_eq!(entry["reason"], "two was deleted while it waited");
     rig.wait("three", "landed");
     assert_eq!(rig.main_log().len(), 3);
