@@ -271,7 +271,7 @@ fn e2e_queue_red_can_be_asked_again_and_says_why_it_was_red() {
 /// restart, and `retest` reaches the queue that is at work.
 #[test]
 fn e2e_queue_a_gate_that_was_mended_is_used_without_a_restart() {
-    let daemon = shop().set("merge.gate", "[\"false\"]").start();
+    let daemon = shop().outside("its gate leaves notes in the home").set("merge.gate", "[\"false\"]").start();
     let issue = daemon.file_issue("Apples", &clean("apples"));
     let is_red = || {
         let shown = daemon.json(&["merge-queue", "status"]);
