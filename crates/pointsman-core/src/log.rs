@@ -143,6 +143,8 @@ pub enum Entry {
     RunSessionEnded(Run),
     /// What its sessions left is put away.
     RunCleanedUp(Run),
+    /// Something became known about what a run hands in.
+    RunContribution(Run),
     /// An order of it could not be carried out.
     RunEffectFailed(Run),
 
@@ -412,6 +414,7 @@ impl Entry {
             Self::RunStopped(_) => "run_stopped",
             Self::RunSessionEnded(_) => "run_session_ended",
             Self::RunCleanedUp(_) => "run_cleaned_up",
+            Self::RunContribution(_) => "run_contribution",
             Self::RunEffectFailed(_) => "run_effect_failed",
             Self::VaultRefused { .. } => "vault_refused",
             Self::VaultSubmitted(_) => "vault_submitted",

@@ -1,20 +1,19 @@
-//! Files that a role's session hands in: rules select them, and they become one commit and one pull request, which
-//! needs the same checks and approvals as any other.
+//! Files that a role's session hands in: rules select them, and they become one commit and one contribution of their run,
+//! which lands as a task's does.
 //!
-//! `rules` selects the files. `state` decides the next step for a pull request. `unreported_ci` decides what it means that
-//! CI reports nothing. None of them trusts the session: a file outside the rules is not handed in, whatever the
-//! session says. The daemon talks to git and to the forge.
+//! `rules` selects the files and does not trust the session: a file outside the rules is not handed in, whatever the
+//! session says. `state` has what a run remembers of it, and the turns that the runs of a role take. The way to the main
+//! branch is [`crate::part::contribution`]; how a run reacts to it is in [`crate::run`].
 
 mod rules;
 mod state;
 #[cfg(test)]
 mod tests;
-mod unreported_ci;
 
 pub use rules::{
-    Change, Choice, FILE_BYTES, FILES, Kind, Refusal, RefusalReason, carries_on, choose, content, is_text,
+    Change, Choice, FILE_BYTES, FILES, Kind, Refusal, RefusalReason, UnreportedCi, carries_on, choose,
+    content, is_text,
 };
 pub use state::{
-    Checks, HandIn, HandInFacts, HandInFiles, Memory, Need, NewFiles, Next, Outcome, QueueStatus, next,
+    DropReason, EarlierHandIn, HandIn, HandInFiles, Landing, Memory, Need, Outcome, Stage, Turn, turns,
 };
-pub use unreported_ci::UnreportedCi;

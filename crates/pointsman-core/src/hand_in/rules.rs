@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use crate::ids::Sha;
+use crate::review::is_code;
 use crate::role::{HandsIn, Role};
 
 /// The largest file that is handed in, in bytes.
@@ -153,6 +154,26 @@ pub fn content<'f>(files: impl IntoIterator<Item = (&'f str, &'f Sha)>) -> Strin
         hash.update(format!("{path}\0{blob}\0"));
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The facts about a commit that CI has said nothing about in all its time.
+#[derive(Clone, Copy, Debug)]
+pub struct UnreportedCi<'a> {
+    /// Whether anything was reported: one that has begun is not one that leaves such files out.
+    pub begun: bool,
+    /// Whether the project names checks that there have to be.
+    pub required: bool,
+    /// Whether the merge queue tests with a command of its own.
+    pub gate: bool,
+    pub files: &'a [String],
+}
+
+impl UnreportedCi<'_> {
+    /// Whether CI leaves such changes out, as the review agent does with those without code: then the merge queue's own test
+    /// is enough. If that asks the same CI, it would only be waited for once more.
+    pub fn leaves_out(self) -> bool {
+        !self.begun && !self.required && self.gate && !self.files.iter().any(|file| is_code(file))
+    }
 }
 
 /// Whether the next session of a role begins with what the last one handed in and what is not on the main branch yet: its

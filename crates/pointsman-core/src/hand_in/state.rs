@@ -1,18 +1,18 @@
-//! The state of a hand-in, from its commit to its end. There is one at a time for each role.
+//! The files that a run hands in, from their commit to their end, and the turns that the runs of a role take: one of them
+//! lands at a time.
 
 use serde::{Deserialize, Serialize};
 
-use crate::forge::{IssueState, PullRequest};
-use crate::ids::{Number, Sha};
+use crate::ids::{Number, RunKey, Sha};
+use crate::part::contribution::{Awaited, Contribution};
 use crate::queue::EntryId;
 use crate::role::Role;
-use crate::run::RunId;
-use crate::task::{ReviewMode, ReviewVerdict};
+use crate::run::{self, Run, RunId};
 
 /// Contents that were dismissed are remembered, so many of the last ones.
 const DISMISSED: usize = 50;
 /// Commits that we put on its branch are remembered, so many of the last ones.
-const PUSHED: usize = 20;
+const OURS: usize = 20;
 
 /// The commit that was made from a run's working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,49 +29,42 @@ pub struct HandInFiles {
 
 /// Something handed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HandIn {
-    pub taken: HandInFiles,
-    /// Its branch on the forge.
-    pub branch: String,
-    /// Its pull request, once there is one.
-    #[serde(default)]
-    pub pr: Option<Number>,
-    /// Its place in the merge queue, once it had one.
-    #[serde(default)]
-    pub entry: Option<EntryId>,
-    /// Whether it was we who took it out of the queue again.
-    #[serde(default)]
-    pub left: bool,
-    /// What people were told last that it needs.
-    #[serde(default)]
-    pub told: Option<Need>,
-    /// What we ourselves put on its branch later, or were about to: candidates of the merge queue, and what is newer.
-    #[serde(default)]
-    pub pushed: Vec<Sha>,
+    pub files: HandInFiles,
+    pub stage: Stage,
 }
 
-impl HandIn {
-    /// Nothing was done about it yet.
-    pub fn new(role: Role, taken: HandInFiles) -> Self {
-        let branch = format!("pointsman/{role}-{}-{}", taken.run, taken.commit.short());
-        Self { taken, branch, pr: None, entry: None, left: false, told: None, pushed: Vec::new() }
-    }
+/// The stage of something handed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum Stage {
+    /// It is not its turn yet.
+    Waiting,
+    Open(Box<Landing>),
+    Over {
+        outcome: Outcome,
+        pr: Option<Number>,
+    },
+}
 
-    /// Whether a branch has the name of one that a role hands in.
-    pub fn is_branch_of(role: Role, branch: &str) -> bool {
-        branch
-            .strip_prefix("pointsman/")
-            .and_then(|rest| rest.strip_prefix(role.as_str()))
-            .is_some_and(|rest| rest.starts_with('-'))
-    }
+/// Something handed in on its way to the main branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landing {
+    pub contribution: Contribution,
+    /// The help that people were told last that it needs.
+    pub told: Option<Need>,
+    /// Commits on its branch that are not its own and that we put there: those of runs whose place it took, and candidates
+    /// of the merge queue.
+    pub ours: Vec<Sha>,
+}
 
+impl Landing {
     /// This commit is about to be put on its branch.
-    pub fn pushes(&mut self, commit: &Sha) {
-        if !self.pushed.contains(commit) {
-            self.pushed.push(commit.clone());
-            let over = self.pushed.len().saturating_sub(PUSHED);
-            self.pushed.drain(..over);
+    pub fn puts(&mut self, commit: &Sha) {
+        if !self.ours.contains(commit) {
+            self.ours.push(commit.clone());
+            let over = self.ours.len().saturating_sub(OURS);
+            self.ours.drain(..over);
         }
     }
 
@@ -82,139 +75,47 @@ impl HandIn {
             Some(Need::Review { .. } | Need::Taken) | None => false,
         }
     }
-}
 
-/// The memory of a role's hand-ins. A field that is not known stops it: to leave it out could forget an open pull
-/// request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Memory {
-    /// The last run that was looked at.
-    pub looked: Option<RunId>,
-    pub open: Option<HandIn>,
-    /// What is newer and waits to take its place.
-    pub newer: Option<HandInFiles>,
-    /// Contents that people did not want.
-    pub dismissed: Vec<String>,
-}
-
-/// The result of taking over a run's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewFiles {
-    /// It was looked at before.
-    Before,
-    /// Nothing changed, or what is open has it anyway.
-    Nothing,
-    /// A person closed the very same before.
-    Dismissed,
-    New,
-}
-
-/// The end of a hand-in. The names are part of the surface that scripts rely on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It is on the main branch.
-    Merged,
-    Dismissed,
-}
-
-impl Outcome {
-    /// The name that scripts see.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Merged => "merged",
-            Self::Dismissed => "dismissed",
-        }
+    /// Whether something newer may take its place: not before its pull request is there, not while it may land at any
+    /// moment, and not if its branch is somebody else's.
+    fn gives_way(&self) -> bool {
+        let queued = self.contribution.awaited() == Some(Awaited::Queue);
+        self.contribution.pr().is_some() && !queued && self.told != Some(Need::Taken)
     }
 }
 
-impl Memory {
-    /// Takes in what a run left.
-    pub fn take(&mut self, role: Role, run: RunId, taken: Option<HandInFiles>) -> NewFiles {
-        if self.looked.is_some_and(|looked| looked >= run) {
-            return NewFiles::Before;
-        }
-        self.looked = Some(run);
-        let Some(taken) = taken else { return NewFiles::Nothing };
-        let stuck = self.newer.is_none() && self.open.as_ref().is_some_and(HandIn::is_stuck);
-        if let Some(known) = self.latest().filter(|known| known.content == taken.content) {
-            // What cannot land where it stands may land on another main.
-            if !stuck || known.base == taken.base {
-                return NewFiles::Nothing;
-            }
-            self.newer = Some(taken);
-            return NewFiles::New;
-        }
-        if self.dismissed.contains(&taken.content) {
-            return NewFiles::Dismissed;
-        }
-        match self.open {
-            None => self.open = Some(HandIn::new(role, taken)),
-            Some(_) => self.newer = Some(taken),
-        }
-        NewFiles::New
-    }
-
-    /// The last commit that was handed in and has not ended.
-    pub fn latest(&self) -> Option<&HandInFiles> {
-        self.newer.as_ref().or(self.open.as_ref().map(|open| &open.taken))
-    }
-
-    /// Ends the open hand-in; the one that waited behind it is next.
-    pub fn end(&mut self, role: Role, outcome: Outcome) -> Option<HandIn> {
-        let open = self.open.take()?;
-        if outcome == Outcome::Dismissed {
-            self.dismissed.push(open.taken.content.clone());
-            let over = self.dismissed.len().saturating_sub(DISMISSED);
-            self.dismissed.drain(..over);
-        }
-        self.open = self.newer.take().map(|newer| HandIn::new(role, newer));
-        Some(open)
-    }
-
-    /// The newer one has taken the place of what is open: its branch, its pull request.
-    pub fn replace(&mut self) {
-        if let (Some(open), Some(newer)) = (&mut self.open, self.newer.take()) {
-            *open = HandIn { taken: newer, entry: None, left: false, told: None, ..open.clone() };
+impl HandIn {
+    /// Its way to the main branch, while it is on it.
+    pub fn landing(&self) -> Option<&Landing> {
+        match &self.stage {
+            Stage::Open(landing) => Some(landing),
+            Stage::Waiting | Stage::Over { .. } => None,
         }
     }
-}
 
-/// The verdict of CI on a hand-in's commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checks {
-    Open,
-    /// Nothing, for longer than a CI may take.
-    Silent,
-    /// Green, or there is no CI.
-    Green,
-    Red,
-}
+    /// Whether a commit on its branch was put there by us.
+    pub fn owns(&self, commit: &Sha) -> bool {
+        let landing = self.landing();
+        self.files.commit == *commit
+            || landing.is_some_and(|landing| {
+                landing.contribution.head() == Some(commit) || landing.ours.contains(commit)
+            })
+    }
 
-/// The place of a hand-in's commit in the merge queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QueueStatus {
-    /// Not in it, or taken out of it by us.
-    No,
-    Waiting,
-    Landed,
-    /// Out of it, and it says why.
-    Out(String),
-}
+    /// Whether its commit is on the forge, with a pull request.
+    pub fn is_brought(&self) -> bool {
+        self.landing().is_some_and(|Landing { contribution, .. }| {
+            contribution.pr().is_some() && contribution.head() == Some(&self.files.commit)
+        })
+    }
 
-/// The facts about an open hand-in.
-#[derive(Clone, Debug)]
-pub struct HandInFacts<'a> {
-    pub hand_in: &'a HandIn,
-    /// Its pull request; none if the forge has it no more.
-    pub pr: Option<&'a PullRequest>,
-    pub line: QueueStatus,
-    pub checks: Checks,
-    /// Who decides whether it may land: the same as for any other.
-    pub review: ReviewMode,
-    /// The commit that waits to take its place, if one does.
-    pub newer: Option<&'a Sha>,
+    /// Whether something is still to come of it.
+    pub fn is_open(&self) -> bool {
+        match &self.stage {
+            Stage::Waiting | Stage::Open(_) => true,
+            Stage::Over { .. } => false,
+        }
+    }
 }
 
 /// The help that a hand-in needs from a person.
@@ -240,88 +141,157 @@ pub enum Need {
     Taken,
 }
 
-/// The next step for a hand-in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Push it and open its pull request.
-    Open,
-    /// Let the newer one take its place.
-    Replace,
-    /// Put its commit back on its branch.
-    PutBack,
-    Wait,
-    /// A reviewer is to be asked, where that is a program.
-    AskReview,
-    /// Put it into the merge queue.
-    Enter,
-    /// Take it out of the merge queue.
-    Leave,
-    Tell(Need),
-    Over(Outcome),
+/// The end of a hand-in. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is on the main branch.
+    Merged,
+    Dismissed,
+    /// It never had its turn, or something newer took its place.
+    Dropped,
 }
 
-/// Decides what is next. It lands with what any pull request of a task needs, and not with less: CI green on its commit, an
-/// approval of that commit where reviews are required, and the merge queue's own gate.
-pub fn next(facts: &HandInFacts<'_>) -> Next {
-    let commit = &facts.hand_in.taken.commit;
-    if facts.hand_in.pr.is_none() {
-        return Next::Open;
-    }
-    let waiting = facts.line == QueueStatus::Waiting;
-    let Some(pr) = facts.pr else {
-        return if waiting { Next::Leave } else { Next::Over(Outcome::Dismissed) };
-    };
-    if pr.merged || facts.line == QueueStatus::Landed {
-        return Next::Over(Outcome::Merged);
-    }
-    match pr.state {
-        // The queue may be about to say that it landed.
-        IssueState::Closed if waiting => return Next::Leave,
-        IssueState::Closed => return Next::Over(Outcome::Dismissed),
-        IssueState::Open => {}
-    }
-    let verdict = verdict(pr, commit);
-    let approved = facts.review == ReviewMode::None || verdict == Some(ReviewVerdict::Approve);
-    if waiting {
-        // The queue itself sees to a branch that moved.
-        return if approved { Next::Wait } else { Next::Leave };
-    }
-    let ours = |at: &&Sha| *at == commit || Some(*at) == facts.newer || facts.hand_in.pushed.contains(at);
-    let Some(head) = pr.head_sha.as_ref().filter(ours) else { return tell(facts, Need::Taken) };
-    if facts.newer.is_some() {
-        return Next::Replace;
-    }
-    if let QueueStatus::Out(why) = &facts.line {
-        return tell(facts, Need::Line { commit: commit.clone(), why: why.clone() });
-    }
-    // A candidate is on its branch that came to nothing.
-    if head != commit {
-        return Next::PutBack;
-    }
-    match (&facts.checks, facts.review, verdict) {
-        (Checks::Open, _, _) => Next::Wait,
-        (Checks::Silent, _, _) => tell(facts, Need::Silent { commit: commit.clone() }),
-        (Checks::Red, _, _) => tell(facts, Need::Checks { commit: commit.clone() }),
-        (Checks::Green, _, _) if approved => Next::Enter,
-        (Checks::Green, review, verdict) => {
-            let need = Need::Review { commit: commit.clone() };
-            // Whoever was to review it may have given it up to people.
-            let asked = review == ReviewMode::Command && verdict.is_none();
-            if asked && facts.hand_in.told.as_ref() != Some(&need) {
-                Next::AskReview
-            } else {
-                tell(facts, need)
-            }
+impl Outcome {
+    /// The name that scripts see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::Dismissed => "dismissed",
+            Self::Dropped => "dropped",
         }
     }
 }
 
-/// What the last reviewer whose word counts says about this very commit.
-fn verdict(pr: &PullRequest, commit: &Sha) -> Option<ReviewVerdict> {
-    pr.reviews.iter().rfind(|review| !review.dismissed && review.sha == *commit).map(|review| review.verdict)
+/// The reason why something handed in does not land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum DropReason {
+    /// What is open has it anyway.
+    Same,
+    /// A person closed the very same before.
+    Unwanted,
+    /// A later run takes its place.
+    Newer { run: RunId },
 }
 
-/// Once.
-fn tell(facts: &HandInFacts<'_>, need: Need) -> Next {
-    if facts.hand_in.told.as_ref() == Some(&need) { Next::Wait } else { Next::Tell(need) }
+/// The beginning of a landing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub branch: String,
+    /// The pull request whose place it takes, with the head of its branch.
+    pub replaces: Option<(Number, Sha)>,
+    pub ours: Vec<Sha>,
+}
+
+/// The next steps for what the runs of one role have handed in. There is one on its way at a time: what is newer takes its
+/// place, on the same branch, as soon as it gives way.
+pub fn turns(runs: &[&Run], dismissed: &[String]) -> Vec<(RunKey, run::Event)> {
+    let open = || runs.iter().filter_map(|run| Some((*run, run.hand_in.as_ref()?)));
+    let host = open().filter_map(|(run, handed)| Some((run, &handed.files, handed.landing()?))).next_back();
+    let waiting = open().filter(|(_, handed)| handed.stage == Stage::Waiting);
+    let mut turns = Vec::new();
+    let mut next: Option<(&Run, &HandInFiles)> = None;
+    for (run, HandIn { files, .. }) in waiting {
+        let (known, stuck) = match (next, host) {
+            (Some((_, files)), _) => (Some(files), false),
+            (None, Some((_, files, landing))) => (Some(files), landing.is_stuck()),
+            (None, None) => (None, false),
+        };
+        // What cannot land where it stands may land on another main.
+        let same =
+            known.is_some_and(|known| known.content == files.content && (!stuck || known.base == files.base));
+        let unwanted =
+            dismissed.contains(&files.content) && known.is_none_or(|known| known.content != files.content);
+        let why = match (same, unwanted) {
+            (true, _) => Some(DropReason::Same),
+            (false, true) => Some(DropReason::Unwanted),
+            (false, false) => None,
+        };
+        let dropped = match why {
+            Some(why) => Some((run, why)),
+            None => next.replace((run, files)).map(|(older, _)| (older, DropReason::Newer { run: run.id })),
+        };
+        turns.extend(dropped.map(|(run, why)| (run.key(), run::Event::HandInDropped { why })));
+    }
+    let Some((run, files)) = next else { return turns };
+    let turn = match host {
+        None => Turn { branch: branch(run.formula.role(), files), replaces: None, ours: Vec::new() },
+        Some((older, known, landing)) if landing.gives_way() => {
+            let why = DropReason::Newer { run: run.id };
+            turns.push((older.key(), run::Event::HandInDropped { why }));
+            let mut ours = landing.clone();
+            ours.puts(&known.commit);
+            let contribution = &landing.contribution;
+            let replaces = contribution.pr().zip(contribution.head().cloned());
+            Turn { branch: contribution.branch.clone(), replaces, ours: ours.ours }
+        }
+        Some(_) => return turns,
+    };
+    turns.push((run.key(), run::Event::LandingBegun { turn }));
+    turns
+}
+
+/// The branch of something that has its first turn.
+fn branch(role: Role, files: &HandInFiles) -> String {
+    format!("pointsman/{role}-{}-{}", files.run, files.commit.short())
+}
+
+/// The memory of a role's hand-ins. A field that is not known stops it: to leave it out could forget an open pull
+/// request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// The last run that an earlier version has looked at.
+    pub looked: Option<RunId>,
+    /// What an earlier version had on its way; it is handed to its run.
+    pub open: Option<EarlierHandIn>,
+    /// What waited to take its place there.
+    pub newer: Option<HandInFiles>,
+    /// Contents that people did not want.
+    pub dismissed: Vec<String>,
+}
+
+/// Something handed in as earlier versions remembered it, beside its run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierHandIn {
+    pub taken: HandInFiles,
+    pub branch: String,
+    #[serde(default)]
+    pub pr: Option<Number>,
+    #[serde(default)]
+    pub entry: Option<EntryId>,
+    #[serde(default)]
+    pub left: bool,
+    #[serde(default)]
+    pub told: Option<Need>,
+    #[serde(default)]
+    pub pushed: Vec<Sha>,
+}
+
+impl Memory {
+    /// Remembers a content that people did not want.
+    pub fn dismiss(&mut self, content: &str) {
+        self.dismissed.push(content.to_owned());
+        let over = self.dismissed.len().saturating_sub(DISMISSED);
+        self.dismissed.drain(..over);
+    }
+
+    /// Takes out what an earlier version had on its way, as events of the runs that handed it in.
+    pub fn hand_over(&mut self) -> Vec<(RunId, run::Event)> {
+        let handed_in =
+            |files: &HandInFiles| run::Event::HandedIn { files: Some(files.clone()), refused: Vec::new() };
+        let mut events = Vec::new();
+        if let Some(open) = self.open.take() {
+            events.push((open.taken.run, handed_in(&open.taken)));
+            let replaces = open.pr.map(|pr| (pr, open.taken.commit.clone()));
+            let turn = Turn { branch: open.branch, replaces, ours: open.pushed };
+            events.push((open.taken.run, run::Event::LandingBegun { turn }));
+        }
+        if let Some(newer) = self.newer.take() {
+            events.push((newer.run, handed_in(&newer)));
+        }
+        events
+    }
 }

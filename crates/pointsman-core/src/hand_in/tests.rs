@@ -1,14 +1,14 @@
-use std::time::Duration;
-
 use super::*;
-use crate::forge::{IssueState, PullRequest, Review};
-use crate::ids::Sha;
-use crate::queue::EntryId;
+use crate::config::Config;
+use crate::formula::{Formula, shipped, variables};
+use crate::ids::{RunKey, Sha};
+use crate::part::contribution::{self, CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
 use crate::role::Role;
-use crate::run::RunId;
-use crate::task::{ReviewMode, ReviewVerdict};
+use crate::run::{self, Event, Run, RunId, Status, Transition};
+use crate::snapshot::Snapshot as _;
+use crate::task::Effect;
 use crate::time::Timestamp;
-use crate::words;
+use crate::{log, words};
 
 fn change(path: &str, before: &str, after: &str) -> Change {
     let (before, after) = (Kind::of_mode(before), Kind::of_mode(after));
@@ -111,238 +111,411 @@ fn sha(digit: &str) -> Sha {
     Sha::new(&digit.repeat(40)).unwrap()
 }
 
-fn taken(run: u64, content: &str) -> HandInFiles {
+fn files(run: u64, content: &str) -> HandInFiles {
     HandInFiles {
         run: RunId(run),
-        commit: sha("a"),
+        commit: commit_of(run),
         base: sha("b"),
         content: content.to_owned(),
         files: vec!["AGENTS.md".to_owned()],
     }
 }
 
-fn pr(verdicts: &[ReviewVerdict]) -> PullRequest {
-    let review = |(id, verdict): (usize, &ReviewVerdict)| Review {
-        id: id as u64,
-        author: "ann".to_owned(),
-        verdict: *verdict,
-        body: String::new(),
-        sha: sha("a"),
-        at: Timestamp(0),
-        dismissed: false,
-    };
-    PullRequest {
-        number: 7,
-        title: String::new(),
-        body: String::new(),
-        head: String::new(),
-        base: "main".to_owned(),
-        head_sha: Some(sha("a")),
-        state: IssueState::Open,
-        merged: false,
-        merge_sha: None,
-        reviews: verdicts.iter().enumerate().map(review).collect(),
-        author: String::new(),
+fn commit_of(run: u64) -> Sha {
+    Sha::new(&format!("{run:040x}")).unwrap()
+}
+
+const REVIEWED: &str = "[ci]\ncommand = [\"./ci.sh\"]\n[review]\nmode = \"human\"";
+const UNREVIEWED: &str = "[ci]\ncommand = [\"./ci.sh\"]\n[review]\nmode = \"none\"";
+
+/// The runs of a gardener, with the rules of a project.
+struct Garden {
+    config: Config,
+    runs: Vec<Run>,
+    dismissed: Vec<String>,
+    now: Timestamp,
+    ordered: Vec<Effect>,
+    said: Vec<String>,
+}
+
+impl Garden {
+    fn new(settings: &str) -> Self {
+        let config = Config::parse(&format!("name = \"shop\"\n{settings}"), "test").unwrap();
+        let now = Timestamp(1_000);
+        Self { config, runs: Vec::new(), dismissed: Vec::new(), now, ordered: Vec::new(), said: Vec::new() }
+    }
+
+    /// A run that is done and handed this in.
+    fn hands_in(&mut self, id: u64, content: &str) {
+        self.hands_in_files(id, files(id, content));
+    }
+
+    fn hands_in_files(&mut self, id: u64, files: HandInFiles) {
+        let text = shipped("run-gardener").unwrap();
+        let formula = Formula::render(text, "x", &variables(&self.config)).unwrap();
+        let mut run = Run::new(RunId(id), formula, &self.config, "test", self.now);
+        (run.status, run.cleaning) = (Status::Done, true);
+        self.runs.push(run);
+        self.take(id, &Event::HandedIn { files: Some(files), refused: Vec::new() });
+        assert_eq!(self.kinds(), ["clean_up"], "its tree goes once that is written");
+        self.take(id, &Event::CleanedUp);
+    }
+
+    fn run(&self, id: u64) -> &Run {
+        self.runs.iter().find(|run| run.id == RunId(id)).unwrap()
+    }
+
+    fn try_take(&mut self, id: u64, event: &Event) -> Result<(), crate::workflow::Refused> {
+        let policy = run::Policy::new(&self.config, Role::Gardener);
+        let before = self.run(id).clone();
+        let Transition { run, effects } = run::step(&before, event, &policy, self.now)?;
+        let written = serde_json::to_string(&run).unwrap();
+        assert_eq!(Run::read(Run::VERSION, &written).unwrap(), run, "a snapshot reads back");
+        self.said = match event.entry(&before, &run) {
+            log::Entry::HandIn(said) | log::Entry::HandInOver(said) => said.lines,
+            log::Entry::RunContribution(_)
+            | log::Entry::RunCleanedUp(_)
+            | log::Entry::RunTimePassed(_)
+            | log::Entry::RunEffectFailed(_) => Vec::new(),
+            other => panic!("{other:?}"),
+        };
+        self.ordered = effects;
+        *self.runs.iter_mut().find(|run| run.id == RunId(id)).unwrap() = run;
+        Ok(())
+    }
+
+    fn take(&mut self, id: u64, event: &Event) {
+        self.try_take(id, event).unwrap_or_else(|refused| panic!("{event:?}: {refused}"));
+    }
+
+    fn hears(&mut self, id: u64, about: contribution::Event) {
+        self.take(id, &Event::Contribution { about });
+    }
+
+    /// Everybody has a turn whose turn it is; answers the runs that began.
+    fn turns(&mut self) -> Vec<u64> {
+        let open: Vec<&Run> = self.runs.iter().filter(|run| run.is_open()).collect();
+        let due: Vec<(RunKey, Event)> = turns(&open, &self.dismissed);
+        let mut begun = Vec::new();
+        for (key, event) in due {
+            self.take(key.id.0, &event);
+            if matches!(event, Event::LandingBegun { .. }) {
+                assert_eq!(self.kinds(), ["sync_branch"]);
+                begun.push(key.id.0);
+            }
+        }
+        let on_their_way = self.runs.iter().filter(|run| run.landing().is_some()).count();
+        assert!(on_their_way <= 1, "one at a time");
+        begun
+    }
+
+    fn kinds(&self) -> Vec<&'static str> {
+        self.ordered.iter().map(Effect::kind).collect()
+    }
+
+    fn pushed(&mut self, id: u64) {
+        let head = self.run(id).hand_in.as_ref().unwrap().files.commit.clone();
+        self.hears(id, contribution::Event::Pushed { head: Some(head) });
+    }
+
+    fn opened(&mut self, id: u64) {
+        assert_eq!(self.turns(), [id]);
+        self.pushed(id);
+        assert_eq!(self.kinds(), ["open_pull_request", "run_checks"]);
+        self.hears(id, contribution::Event::Opened { number: 7 });
+        assert_eq!(self.said, ["opened pull request #7 with AGENTS.md"]);
+    }
+
+    fn ci(&mut self, id: u64, verdict: CiVerdict) {
+        let (sha, run) = self.run(id).contribution().unwrap().pending().unwrap();
+        let sha = sha.clone();
+        self.hears(id, contribution::Event::ChecksFinished { sha, run, verdict });
+    }
+
+    fn review(&mut self, id: u64, verdict: ReviewVerdict) {
+        let sha = self.run(id).contribution().unwrap().head().unwrap().clone();
+        let (by, body) = ("ann".to_owned(), String::new());
+        self.hears(id, contribution::Event::Reviewed { sha, verdict, by, body });
+    }
+
+    fn queue(&mut self, id: u64, outcome: QueueOutcome) {
+        let head = self.run(id).contribution().unwrap().head().unwrap().clone();
+        self.hears(id, contribution::Event::QueueReported { head, outcome });
+    }
+
+    fn observed(&mut self, id: u64, fact: PrFact) {
+        self.hears(id, contribution::Event::Observed { fact });
+    }
+
+    fn told(&self, id: u64) -> Option<&Need> {
+        self.run(id).landing().and_then(|landing| landing.told.as_ref())
+    }
+
+    fn outcome(&self, id: u64) -> Option<Outcome> {
+        match &self.run(id).hand_in.as_ref().unwrap().stage {
+            Stage::Over { outcome, .. } => Some(*outcome),
+            Stage::Waiting | Stage::Open(_) => None,
+        }
     }
 }
 
-#[test]
-fn it_lands_with_what_any_other_needs_and_not_with_less() {
-    use ReviewMode::{Command, Human, None as Nobody};
-    use ReviewVerdict::{Approve, Discuss, RequestChanges};
-    let review = || Next::Tell(Need::Review { commit: sha("a") });
-    let checks = || Next::Tell(Need::Checks { commit: sha("a") });
-    let silent = || Next::Tell(Need::Silent { commit: sha("a") });
-    let out = || QueueStatus::Out("red".to_owned());
-    let line = || Next::Tell(Need::Line { commit: sha("a"), why: "red".to_owned() });
-    type Row<'a> = (ReviewMode, Checks, QueueStatus, &'a [ReviewVerdict], Next);
-    let table: Vec<Row<'_>> = vec![
-        (Nobody, Checks::Open, QueueStatus::No, &[], Next::Wait),
-        (Nobody, Checks::Silent, QueueStatus::No, &[], silent()),
-        (Human, Checks::Silent, QueueStatus::No, &[Approve], silent()),
-        (Nobody, Checks::Red, QueueStatus::No, &[], checks()),
-        (Nobody, Checks::Green, QueueStatus::No, &[], Next::Enter),
-        (Human, Checks::Green, QueueStatus::No, &[], review()),
-        (Human, Checks::Open, QueueStatus::No, &[Approve], Next::Wait),
-        (Human, Checks::Red, QueueStatus::No, &[Approve], checks()),
-        (Human, Checks::Green, QueueStatus::No, &[Approve], Next::Enter),
-        (Human, Checks::Green, QueueStatus::No, &[Approve, RequestChanges], review()),
-        (Human, Checks::Green, QueueStatus::No, &[RequestChanges, Approve], Next::Enter),
-        (Command, Checks::Green, QueueStatus::No, &[], Next::AskReview),
-        (Command, Checks::Green, QueueStatus::No, &[Discuss], review()),
-        (Command, Checks::Green, QueueStatus::No, &[Discuss, Approve], Next::Enter),
-        (Command, Checks::Green, QueueStatus::Waiting, &[Approve], Next::Wait),
-        (Command, Checks::Green, QueueStatus::Waiting, &[Approve, Discuss], Next::Leave),
-        (Nobody, Checks::Green, QueueStatus::Waiting, &[], Next::Wait),
-        (Nobody, Checks::Green, out(), &[], line()),
-        (Nobody, Checks::Green, QueueStatus::Landed, &[], Next::Over(Outcome::Merged)),
-    ];
-    let hand_in =
-        HandIn { pr: Some(7), entry: Some(EntryId(1)), ..HandIn::new(Role::Gardener, taken(3, "x")) };
-    for (review, checks, line, verdicts, expected) in table {
-        let pr = pr(verdicts);
-        let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
-        let facts = HandInFacts { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
-        assert_eq!(next(&facts), expected, "{at}");
-    }
+fn red() -> CiVerdict {
+    CiVerdict::Failed { summary: "exit 1".to_owned(), log: String::new() }
 }
 
 #[test]
-fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
-    let (notes, code) = (["AGENTS.md".to_owned()], ["AGENTS.md".to_owned(), "a.rs".to_owned()]);
-    let quiet = UnreportedCi {
-        waited: Duration::from_secs(60),
-        limit: Duration::from_secs(60),
-        begun: false,
-        required: false,
-        gate: true,
-        files: &notes,
-    };
-    for (silence, expected) in [
-        (quiet, Checks::Green),
-        (UnreportedCi { waited: Duration::from_secs(59), ..quiet }, Checks::Open),
-        (UnreportedCi { begun: true, ..quiet }, Checks::Silent),
-        (UnreportedCi { required: true, ..quiet }, Checks::Silent),
-        (UnreportedCi { gate: false, ..quiet }, Checks::Silent),
-        (UnreportedCi { files: &code, ..quiet }, Checks::Silent),
-    ] {
-        assert_eq!(silence.checks(), expected, "{silence:?}");
-    }
+fn it_goes_the_way_of_a_task_and_its_run_stays_open_until_it_is_there() {
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    assert_eq!(garden.run(1).contribution().unwrap().branch, "pointsman/gardener-1-0000000000");
+    garden.ci(1, CiVerdict::Passed);
+    assert_eq!(garden.kinds(), ["request_review", "notify_need"]);
+    assert_eq!(garden.said, ["pull request #7 needs the review of a person"]);
+    garden.review(1, ReviewVerdict::Approve);
+    assert_eq!(garden.kinds(), ["enqueue"]);
+    assert!(garden.run(1).is_open() && garden.run(1).wake_at(&policy(&garden)).is_some());
+    garden.queue(1, QueueOutcome::Landed { sha: sha("f") });
+    assert_eq!(garden.said, ["pull request #7 is on the main branch: AGENTS.md"]);
+    assert_eq!(garden.outcome(1), Some(Outcome::Merged));
+    assert!(!garden.run(1).is_open() && garden.run(1).wake_at(&policy(&garden)).is_none());
+    // Whoever else tells of it is late.
+    assert!(garden.try_take(1, &Event::CommitPut { commit: sha("c") }).is_err());
+}
+
+fn policy(garden: &Garden) -> run::Policy {
+    run::Policy::new(&garden.config, Role::Gardener)
 }
 
 #[test]
-fn its_pull_request_is_opened_once_followed_and_ended() {
-    let hand_in = HandIn { pr: Some(7), ..HandIn::new(Role::Gardener, taken(3, "x")) };
-    let (open, newer) = (pr(&[]), sha("d"));
-    let facts = |line| HandInFacts {
-        hand_in: &hand_in,
-        pr: Some(&open),
-        line,
-        checks: Checks::Open,
-        review: ReviewMode::Human,
-        newer: None,
-    };
-    let new = HandIn::new(Role::Gardener, taken(3, "x"));
-    assert_eq!(new.branch, "pointsman/gardener-3-aaaaaaaaaa");
-    assert_eq!(next(&HandInFacts { hand_in: &new, pr: None, ..facts(QueueStatus::No) }), Next::Open);
-    let ended = |pr: Option<&PullRequest>, line| next(&HandInFacts { pr, ..facts(line) });
-    assert_eq!(ended(None, QueueStatus::No), Next::Over(Outcome::Dismissed));
-    assert_eq!(ended(None, QueueStatus::Waiting), Next::Leave);
-    let closed = PullRequest { state: IssueState::Closed, ..pr(&[]) };
-    assert_eq!(ended(Some(&closed), QueueStatus::No), Next::Over(Outcome::Dismissed));
-    assert_eq!(ended(Some(&closed), QueueStatus::Waiting), Next::Leave, "a person closed it in the queue");
-    assert_eq!(ended(Some(&closed), QueueStatus::Landed), Next::Over(Outcome::Merged));
-    let merged = PullRequest { merged: true, ..closed };
-    assert_eq!(ended(Some(&merged), QueueStatus::No), Next::Over(Outcome::Merged));
-    let moved = PullRequest { head_sha: Some(sha("c")), ..pr(&[]) };
-    assert_eq!(ended(Some(&moved), QueueStatus::No), Next::Tell(Need::Taken));
+fn people_are_told_once_what_it_needs() {
+    let commit = commit_of(1);
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    garden.ci(1, red());
     assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), pr: Some(&moved), ..facts(QueueStatus::No) }),
-        Next::Tell(Need::Taken)
+        (garden.kinds(), garden.told(1)),
+        (vec!["notify_need"], Some(&Need::Checks { commit: commit.clone() }))
     );
-    // We pushed what is newer, and did not live to write it down.
-    let pushed = PullRequest { head_sha: Some(newer.clone()), ..pr(&[]) };
+    assert!(garden.run(1).landing().unwrap().is_stuck());
+
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    garden.now = garden.now.after(garden.config.timing.ci_timeout.into());
+    garden.take(1, &Event::TimePassed);
+    assert_eq!(garden.told(1), Some(&Need::Silent { commit: commit.clone() }));
+    assert_eq!(garden.said, [words::hand_in::waits(7, &Need::Silent { commit: commit.clone() })]);
+    // A late answer is still an answer.
+    let passed =
+        contribution::Event::ChecksFinished { sha: commit.clone(), run: 1, verdict: CiVerdict::Passed };
+    garden.hears(1, passed);
+    assert_eq!(garden.told(1), Some(&Need::Review { commit: commit.clone() }));
+    garden.review(1, ReviewVerdict::Discuss);
+    assert!(garden.ordered.is_empty(), "people know");
+    garden.now = garden.now.after(garden.config.timing.review_timeout.into());
+    garden.take(1, &Event::TimePassed);
+    assert!(garden.ordered.is_empty());
+    garden.review(1, ReviewVerdict::Approve);
+    let conflict = QueueOutcome::Conflict { files: vec!["AGENTS.md".to_owned()], with: None };
+    garden.queue(1, conflict);
+    assert!(matches!(garden.told(1), Some(Need::Line { why, .. }) if why.contains("AGENTS.md")));
+    assert_eq!(garden.kinds(), ["notify_need"]);
+
+    // Without CI people are asked before there is a pull request, and the journal says so with its number.
+    let mut garden = Garden::new("[review]\nmode = \"human\"");
+    garden.hands_in(1, "x");
+    assert_eq!(garden.turns(), [1]);
+    garden.pushed(1);
+    assert_eq!(garden.kinds(), ["open_pull_request", "request_review", "notify_need"]);
+    garden.hears(1, contribution::Event::Opened { number: 7 });
+    let said = ["opened pull request #7 with AGENTS.md", "pull request #7 needs the review of a person"];
+    assert_eq!(garden.said, said);
+
+    // A program that reviews is asked, and people only if nothing comes of it.
+    let mut garden = Garden::new("[review]\nmode = \"agent\"\ncommand = [\"./review.sh\"]");
+    garden.hands_in(1, "x");
+    assert_eq!(garden.turns(), [1]);
+    garden.pushed(1);
+    assert_eq!(garden.kinds(), ["open_pull_request", "request_review"]);
+    garden.hears(1, contribution::Event::Opened { number: 7 });
+    garden.take(1, &Event::EffectGaveUp { effect: "request_review".to_owned(), error: "rubbish".to_owned() });
+    assert_eq!(garden.told(1), Some(&Need::Review { commit }));
+}
+
+#[test]
+fn what_cannot_be_brought_to_the_forge_is_brought_there_later() {
+    for (effect, next) in [("sync_branch", "open_pull_request"), ("open_pull_request", "open_pull_request")] {
+        let mut garden = Garden::new(UNREVIEWED);
+        garden.hands_in(1, "x");
+        assert_eq!(garden.turns(), [1]);
+        if effect == "open_pull_request" {
+            garden.pushed(1);
+            garden.ci(1, CiVerdict::Passed);
+            assert_eq!(garden.kinds(), ["enqueue"]);
+        }
+        garden.take(1, &Event::EffectGaveUp { effect: effect.to_owned(), error: "no".to_owned() });
+        assert_eq!(garden.kinds().last(), Some(&"notify"), "people are told");
+        assert_eq!(garden.kinds().contains(&"dequeue"), effect == "open_pull_request");
+        garden.now = garden.run(1).wake_at(&policy(&garden)).unwrap();
+        garden.take(1, &Event::TimePassed);
+        assert_eq!(garden.kinds(), ["sync_branch"]);
+        garden.pushed(1);
+        assert_eq!(garden.kinds()[0], next);
+        garden.hears(1, contribution::Event::Opened { number: 7 });
+        assert!(garden.run(1).hand_in.as_ref().unwrap().is_brought());
+    }
+}
+
+#[test]
+fn what_is_newer_takes_its_place_but_not_while_it_may_land() {
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    assert_eq!(garden.turns(), [1]);
+    garden.hands_in(2, "y");
+    assert_eq!(garden.turns(), [0; 0], "its pull request is not there yet");
+    garden.pushed(1);
+    garden.hears(1, contribution::Event::Opened { number: 7 });
+    garden.ci(1, CiVerdict::Passed);
+    garden.review(1, ReviewVerdict::Approve);
+    assert_eq!(garden.turns(), [0; 0], "it may land at any moment");
+    garden.take(1, &Event::CommitPut { commit: sha("c") });
+    garden.review(1, ReviewVerdict::RequestChanges);
+    assert_eq!(garden.kinds()[0], "dequeue");
+    garden.hands_in(3, "z");
+    assert_eq!(garden.turns(), [3], "the newest");
+    assert_eq!((garden.outcome(1), garden.outcome(2)), (Some(Outcome::Dropped), Some(Outcome::Dropped)));
+    let branch = "pointsman/gardener-1-0000000000";
+    assert_eq!(garden.run(3).contribution().unwrap().branch, branch);
+    let handed_in = garden.run(3).hand_in.clone().unwrap();
+    assert!(handed_in.owns(&sha("c")) && handed_in.owns(&commit_of(1)) && handed_in.owns(&commit_of(3)));
+    assert!(!handed_in.owns(&sha("d")));
+    garden.pushed(3);
+    assert_eq!(garden.kinds(), ["run_checks"], "an approval is bound to a commit");
+    assert_eq!(garden.said, ["brought pull request #7 up to date with AGENTS.md"]);
+    // One that lands leaves its place to the next, on a branch of its own.
+    garden.ci(3, CiVerdict::Passed);
+    garden.review(3, ReviewVerdict::Approve);
+    garden.hands_in(4, "w");
+    garden.observed(3, PrFact::Merged { sha: sha("f") });
+    assert_eq!(garden.turns(), [4]);
+    assert_ne!(garden.run(4).contribution().unwrap().branch, branch);
+}
+
+#[test]
+fn the_same_is_handed_in_once_and_what_people_closed_never_again() {
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    garden.hands_in(2, "x");
+    assert_eq!(garden.turns(), [0; 0]);
+    assert_eq!((garden.outcome(2), garden.said.len()), (Some(Outcome::Dropped), 0));
+    garden.observed(1, PrFact::Closed);
+    assert_eq!(garden.said, ["pull request #7 was closed by somebody, and is not opened again"]);
+    garden.dismissed.push("x".to_owned());
+    garden.hands_in(3, "x");
+    assert_eq!(garden.turns(), [0; 0]);
+    assert_eq!(garden.said, [words::hand_in::unwanted(RunId(3))]);
+
+    // What cannot land where it stands may land on another main, and only there.
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    garden.ci(1, red());
+    garden.hands_in(2, "x");
+    assert_eq!((garden.turns(), garden.outcome(2)), (vec![], Some(Outcome::Dropped)));
+    garden.hands_in_files(3, HandInFiles { base: sha("c"), ..files(3, "x") });
+    garden.hands_in_files(4, HandInFiles { base: sha("d"), ..files(4, "x") });
+    assert_eq!((garden.turns(), garden.outcome(4)), (vec![3], Some(Outcome::Dropped)));
+}
+
+#[test]
+fn a_pull_request_that_is_closed_in_the_queue_leaves_it_first() {
+    let mut garden = Garden::new(UNREVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    garden.ci(1, CiVerdict::Passed);
+    garden.observed(1, PrFact::Closed);
     assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), pr: Some(&pushed), ..facts(QueueStatus::No) }),
-        Next::Replace
+        (garden.kinds(), garden.outcome(1)),
+        (vec!["dequeue"], None),
+        "the queue may say that it landed"
     );
-    // What the merge queue put there, or an earlier one that was to take its place, is ours as well.
-    let mut known = hand_in.clone();
-    known.pushes(&sha("c"));
-    let brought =
-        |newer, line| next(&HandInFacts { hand_in: &known, pr: Some(&moved), newer, ..facts(line) });
-    let out = || QueueStatus::Out("conflict".to_owned());
-    assert_eq!(brought(Some(&newer), QueueStatus::No), Next::Replace);
-    assert_eq!(brought(Some(&newer), out()), Next::Replace);
-    let line = Need::Line { commit: sha("a"), why: "conflict".to_owned() };
-    assert_eq!(brought(None, out()), Next::Tell(line));
-    assert_eq!(brought(None, QueueStatus::No), Next::PutBack);
+    garden.observed(1, PrFact::Closed);
+    assert_eq!(garden.outcome(1), Some(Outcome::Dismissed));
+}
+
+#[test]
+fn a_branch_that_somebody_else_pushed_to_is_theirs() {
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    garden.opened(1);
+    assert!(garden.try_take(1, &Event::BranchTaken { commit: commit_of(1) }).is_err());
+    garden.take(1, &Event::BranchTaken { commit: sha("d") });
+    assert_eq!((garden.told(1), garden.kinds()), (Some(&Need::Taken), vec!["notify_need"]));
+    garden.take(1, &Event::BranchTaken { commit: sha("d") });
+    assert!(garden.ordered.is_empty(), "people are told once");
+    let reviewed = contribution::Event::Reviewed {
+        sha: commit_of(1),
+        verdict: ReviewVerdict::Approve,
+        by: "ann".to_owned(),
+        body: String::new(),
+    };
+    assert!(garden.try_take(1, &Event::Contribution { about: reviewed }).is_err(), "it is not ours to land");
+    garden.hands_in(2, "y");
+    assert_eq!(garden.turns(), [0; 0]);
+    garden.observed(1, PrFact::Merged { sha: sha("f") });
+    assert_eq!((garden.outcome(1), garden.turns()), (Some(Outcome::Merged), vec![2]));
     for one in 0..30 {
-        known.pushes(&Sha::new(&format!("{one:040x}")).unwrap());
-        known.pushes(&sha("c"));
+        let mut landing = garden.run(2).landing().unwrap().clone();
+        landing.puts(&commit_of(one));
+        assert!(landing.ours.len() <= 20);
     }
-    assert_eq!(known.pushed.len(), 20);
-    // What is newer takes its place, but not while it may land at any moment.
-    assert_eq!(next(&HandInFacts { newer: Some(&newer), ..facts(QueueStatus::No) }), Next::Replace);
-    assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), ..facts(QueueStatus::Out("red".to_owned())) }),
-        Next::Replace
-    );
-    let waiting =
-        HandInFacts { newer: Some(&newer), review: ReviewMode::None, ..facts(QueueStatus::Waiting) };
-    assert_eq!(next(&waiting), Next::Wait);
-    // A reviewer that gave up is not asked again.
-    let given_up = HandIn { told: Some(Need::Review { commit: sha("a") }), ..hand_in.clone() };
-    let green = HandInFacts { checks: Checks::Green, review: ReviewMode::Command, ..facts(QueueStatus::No) };
-    assert_eq!(next(&green), Next::AskReview);
-    assert_eq!(next(&HandInFacts { hand_in: &given_up, ..green }), Next::Wait);
-    let stuck = |told| HandIn { told: Some(told), ..hand_in.clone() }.is_stuck();
-    assert!(stuck(Need::Checks { commit: sha("a") }) && stuck(Need::Silent { commit: sha("a") }));
-    assert!(stuck(Need::Line { commit: sha("a"), why: "red".to_owned() }));
-    assert!(!stuck(Need::Review { commit: sha("a") }) && !stuck(Need::Taken) && !hand_in.is_stuck());
-    // People are told once.
-    let told = HandIn { told: Some(Need::Taken), ..hand_in.clone() };
-    assert_eq!(next(&HandInFacts { hand_in: &told, pr: Some(&moved), ..facts(QueueStatus::No) }), Next::Wait);
 }
 
 #[test]
-fn there_is_one_at_a_time_and_none_that_was_dismissed() {
-    let mut memory = Memory::default();
-    assert_eq!(memory.take(Role::Gardener, RunId(1), None), NewFiles::Nothing);
-    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "x"))), NewFiles::New);
-    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "y"))), NewFiles::Before);
+fn what_an_earlier_version_had_open_goes_on_in_its_runs() {
+    let stored = serde_json::json!({
+        "looked": 2, "dismissed": ["z"],
+        "open": { "taken": files(1, "x"), "branch": "pointsman/gardener-1-abc", "pr": 7, "entry": 3,
+            "told": { "need": "review", "commit": commit_of(1) }, "pushed": [sha("c")] },
+        "newer": files(2, "y"),
+    });
+    let mut memory = Memory::read(1, &stored.to_string()).unwrap();
+    let events = memory.hand_over();
+    assert_eq!((memory.open, memory.newer, memory.dismissed), (None, None, vec!["z".to_owned()]));
+    let mut garden = Garden::new(REVIEWED);
+    for id in [1, 2] {
+        garden.hands_in(id, "w");
+        let run = garden.runs.last_mut().unwrap();
+        (run.hand_in, run.looked_through) = (None, false);
+    }
+    for (id, event) in events {
+        garden.take(id.0, &event);
+    }
+    let landing = garden.run(1).landing().unwrap();
     assert_eq!(
-        memory.take(Role::Gardener, RunId(3), Some(taken(3, "x"))),
-        NewFiles::Nothing,
-        "the same is open"
+        (landing.contribution.pr(), landing.contribution.branch.as_str()),
+        (Some(7), "pointsman/gardener-1-abc")
     );
-    assert_eq!(memory.take(Role::Gardener, RunId(4), Some(taken(4, "y"))), NewFiles::New);
-    assert_eq!(memory.take(Role::Gardener, RunId(5), Some(taken(5, "z"))), NewFiles::New, "the newest waits");
-    assert_eq!((memory.open.as_ref().unwrap().taken.run, memory.latest().unwrap().run), (RunId(2), RunId(5)));
-    let pr = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..memory.open.clone().unwrap() };
-    memory.open = Some(pr.clone());
-    memory.replace();
-    let open = memory.open.clone().unwrap();
-    assert_eq!(
-        (open.taken.run, open.pr, open.entry, memory.newer.is_none()),
-        (RunId(5), Some(7), None, true)
-    );
-    assert_eq!(open.branch, pr.branch);
-    assert_eq!(memory.take(Role::Gardener, RunId(6), Some(taken(6, "w"))), NewFiles::New);
-    let over = memory.end(Role::Gardener, Outcome::Dismissed).unwrap();
-    assert_eq!((over.taken.run, memory.open.as_ref().unwrap().taken.run), (RunId(5), RunId(6)));
-    assert_eq!(memory.take(Role::Gardener, RunId(7), Some(taken(7, "z"))), NewFiles::Dismissed);
-    assert_eq!(memory.end(Role::Gardener, Outcome::Merged).unwrap().taken.run, RunId(6));
-    assert_eq!(memory.end(Role::Gardener, Outcome::Merged), None);
+    garden.pushed(1);
+    assert_eq!((garden.kinds(), garden.said.len()), (vec!["run_checks"], 0), "it is there already");
+    assert_eq!(garden.turns(), [2], "what was newer takes its place");
+    assert!(garden.run(2).hand_in.as_ref().unwrap().owns(&sha("c")));
 }
 
 #[test]
-fn the_same_takes_the_place_of_what_is_stuck_on_another_main_only() {
-    let again = |run| HandInFiles { base: sha("c"), commit: sha("d"), ..taken(run, "x") };
-    let red = Some(Need::Checks { commit: sha("a") });
-    let review = Some(Need::Review { commit: sha("a") });
-    for (told, handed_in, expected) in [
-        (None, again(2), NewFiles::Nothing),
-        (review, again(2), NewFiles::Nothing),
-        (red.clone(), taken(2, "x"), NewFiles::Nothing),
-        (red, again(2), NewFiles::New),
+fn a_ci_that_leaves_out_changes_without_code_is_no_hindrance_where_the_queue_tests() {
+    let (notes, code) = (["AGENTS.md".to_owned()], ["AGENTS.md".to_owned(), "a.rs".to_owned()]);
+    let quiet = UnreportedCi { begun: false, required: false, gate: true, files: &notes };
+    for (unreported, expected) in [
+        (quiet, true),
+        (UnreportedCi { begun: true, ..quiet }, false),
+        (UnreportedCi { required: true, ..quiet }, false),
+        (UnreportedCi { gate: false, ..quiet }, false),
+        (UnreportedCi { files: &code, ..quiet }, false),
     ] {
-        let mut memory = Memory::default();
-        assert_eq!(memory.take(Role::Gardener, RunId(1), Some(taken(1, "x"))), NewFiles::New);
-        let at = format!("{told:?} {handed_in:?}");
-        if let Some(open) = &mut memory.open {
-            open.told = told;
-        }
-        assert_eq!(memory.take(Role::Gardener, RunId(2), Some(handed_in)), expected, "{at}");
-        assert_eq!(memory.newer.is_some(), expected == NewFiles::New, "{at}");
-        if expected == NewFiles::New {
-            let base = sha("e");
-            let third = HandInFiles { base, ..again(3) };
-            assert_eq!(
-                memory.take(Role::Gardener, RunId(3), Some(third)),
-                NewFiles::Nothing,
-                "what waits is not stuck"
-            );
-        }
+        assert_eq!(unreported.leaves_out(), expected, "{unreported:?}");
     }
 }

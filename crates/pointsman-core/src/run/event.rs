@@ -3,9 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::Run;
+use crate::hand_in::{self, DropReason, HandInFiles, Outcome, Turn};
+use crate::ids::Sha;
 use crate::log;
+use crate::part::contribution;
 use crate::part::session;
 use crate::task::Phase;
+use crate::words;
 
 /// A past fact, or an order from a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +47,32 @@ pub enum Event {
     Stopped {
         by: String,
     },
+    /// Its working tree was looked through, and this may be handed in.
+    HandedIn {
+        files: Option<HandInFiles>,
+        /// What it changed beside that, one line each.
+        refused: Vec<String>,
+    },
+    /// What it handed in has its turn.
+    LandingBegun {
+        turn: Turn,
+    },
+    /// What it handed in does not land.
+    HandInDropped {
+        why: DropReason,
+    },
+    /// We are about to put this commit on the branch of what it handed in.
+    CommitPut {
+        commit: Sha,
+    },
+    /// Somebody else has pushed to that branch.
+    BranchTaken {
+        commit: Sha,
+    },
+    /// Something became known about its contribution.
+    Contribution {
+        about: contribution::Event,
+    },
     /// What its sessions left is put away, with their work kept.
     CleanedUp,
     /// An order cannot be carried out, whatever we try.
@@ -55,6 +85,9 @@ pub enum Event {
 impl Event {
     /// The entry of the log for it, with the run before and after the event.
     pub fn entry(&self, before: &Run, run: &Run) -> log::Entry {
+        if let Some(said) = self.handed_in_entry(before, run) {
+            return said;
+        }
         let was_over = before.status.is_over();
         let ends = !was_over && run.status.is_over();
         let entry: fn(log::Run) -> log::Entry = match self {
@@ -94,6 +127,12 @@ impl Event {
             Self::TimePassed if ends => log::Entry::RunTimedOut,
             Self::TimePassed => log::Entry::RunTimePassed,
             Self::Stopped { .. } => log::Entry::RunStopped,
+            Self::HandedIn { .. }
+            | Self::LandingBegun { .. }
+            | Self::HandInDropped { .. }
+            | Self::CommitPut { .. }
+            | Self::BranchTaken { .. }
+            | Self::Contribution { .. } => log::Entry::RunContribution,
             Self::CleanedUp => log::Entry::RunCleanedUp,
             Self::EffectGaveUp { .. } => log::Entry::RunEffectFailed,
         };
@@ -105,5 +144,71 @@ impl Event {
             reason: run.reason.clone(),
             event: Some(self.clone()),
         })
+    }
+
+    /// The entry about what it hands in, if there is something to say: one line each for the role's journal.
+    fn handed_in_entry(&self, before: &Run, run: &Run) -> Option<log::Entry> {
+        let mut lines = match self {
+            Self::HandedIn { refused, .. } => refused.clone(),
+            Self::HandInDropped { why: DropReason::Unwanted } => vec![words::hand_in::unwanted(run.id)],
+            Self::HandInDropped { .. }
+            | Self::Begun
+            | Self::Session { .. }
+            | Self::StepDone { .. }
+            | Self::Finished { .. }
+            | Self::GaveUp { .. }
+            | Self::Answered { .. }
+            | Self::TimePassed
+            | Self::Stopped { .. }
+            | Self::LandingBegun { .. }
+            | Self::CommitPut { .. }
+            | Self::BranchTaken { .. }
+            | Self::Contribution { .. }
+            | Self::CleanedUp
+            | Self::EffectGaveUp { .. } => Vec::new(),
+        };
+        let handed_in = run.hand_in.as_ref();
+        let (was, is) = (before.landing(), run.landing());
+        let files = handed_in.map(|handed| handed.files.files.as_slice()).unwrap_or_default();
+        if let (Some(was), Some(is)) = (was, is) {
+            let (from, to) = (&was.contribution, &is.contribution);
+            match (from.pr(), to.pr()) {
+                (None, Some(pr)) => lines.push(words::hand_in::opened(pr, files)),
+                (Some(_), Some(pr)) if from.head() != to.head() => {
+                    lines.push(words::hand_in::brought_up(pr, files));
+                }
+                (None | Some(_), None | Some(_)) => {}
+            }
+            // What was told before there was a pull request is said with its number.
+            let news = was.told != is.told || from.pr().is_none();
+            if let (Some(pr), Some(need)) = (to.pr(), is.told.as_ref().filter(|_| news)) {
+                lines.push(words::hand_in::waits(pr, need));
+            }
+        }
+        let ended = handed_in.filter(|_| was.is_some()).and_then(|handed| match &handed.stage {
+            hand_in::Stage::Over { outcome, pr } => Some((*outcome, *pr)),
+            hand_in::Stage::Waiting | hand_in::Stage::Open(_) => None,
+        });
+        let mut over = None;
+        match ended {
+            Some((outcome @ (Outcome::Merged | Outcome::Dismissed), pr)) => {
+                lines.push(words::hand_in::over(pr, files, outcome));
+                over = Some((outcome, pr));
+            }
+            Some((Outcome::Dropped, _)) | None => {}
+        }
+        if lines.is_empty() {
+            return None;
+        }
+        let looked_through = matches!(self, Self::HandedIn { .. });
+        let files = looked_through.then(|| handed_in.map(|handed| handed.files.files.clone()));
+        let pr = match (over, is) {
+            (Some((_, pr)), _) => Some(pr),
+            (None, Some(landing)) => Some(landing.contribution.pr()),
+            (None, None) => None,
+        };
+        let (role, outcome) = (run.formula.role(), over.map(|(outcome, _)| outcome.as_str().to_owned()));
+        let said = log::HandIn { role, run: run.id, files, pr, outcome, lines };
+        Some(if over.is_some() { log::Entry::HandInOver(said) } else { log::Entry::HandIn(said) })
     }
 }

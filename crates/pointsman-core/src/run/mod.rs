@@ -20,7 +20,9 @@ pub use step::{Transition, questions, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
+use crate::hand_in::{HandIn, Landing};
 use crate::ids::{Number, ProjectName, RunKey, Sha};
+use crate::part::contribution::{self, Contribution};
 use crate::part::question::{self, Owner, Question, Source};
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
@@ -177,6 +179,12 @@ pub struct Run {
     /// What it is about; nothing for the whole project.
     #[serde(default)]
     pub subject: Option<Subject>,
+    /// Its working tree was looked through for files to hand in.
+    #[serde(default)]
+    pub looked_through: bool,
+    /// What it hands in, once that holds something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_in: Option<HandIn>,
     /// Whether no session of it could ever begin.
     #[serde(default)]
     pub never_began: bool,
@@ -211,6 +219,8 @@ impl Run {
             result: None,
             briefing: None,
             subject: None,
+            looked_through: false,
+            hand_in: None,
             never_began: false,
         }
     }
@@ -258,7 +268,28 @@ impl Run {
 
     /// Whether something is still to be done about it.
     pub fn is_open(&self) -> bool {
-        !self.status.is_over() || self.session.stage != Stage::None || self.cleaning
+        let lands = self.hand_in.as_ref().is_some_and(HandIn::is_open);
+        !self.status.is_over() || self.session.stage != Stage::None || self.cleaning || lands
+    }
+
+    /// Whether what it changes in files may be handed in.
+    pub fn may_hand_in(&self) -> bool {
+        self.subject.is_none() && self.formula.role().hands_in().is_some()
+    }
+
+    /// Whether its working tree is still to be looked through for files to hand in.
+    pub fn is_to_be_looked_through(&self) -> bool {
+        self.may_hand_in() && self.status == Status::Done && !self.looked_through
+    }
+
+    /// The way of what it hands in to the main branch, while it is on it.
+    pub fn landing(&self) -> Option<&Landing> {
+        self.hand_in.as_ref().and_then(HandIn::landing)
+    }
+
+    /// Its contribution to the main branch, while it is on its way.
+    pub fn contribution(&self) -> Option<&Contribution> {
+        self.landing().map(|landing| &landing.contribution)
     }
 
     /// Its need of a session at present.
@@ -279,7 +310,11 @@ impl Run {
     pub fn wake_at(&self, policy: &Policy) -> Option<Timestamp> {
         if self.status.is_over() {
             // Nobody works on a run that is over: a session that outlived it is ended.
-            return self.session.is_listening().then(|| self.retry_at.unwrap_or_default());
+            let outlived = self.session.is_listening().then(|| self.retry_at.unwrap_or_default());
+            return [outlived, self.contribution().and_then(Contribution::wake_at)]
+                .into_iter()
+                .flatten()
+                .min();
         }
         [self.session.wake_at(), self.deadline(policy)].into_iter().flatten().min()
     }
@@ -330,6 +365,8 @@ pub struct Policy {
     pub question: question::Policy,
     /// The numbers for its sessions.
     pub session: session::Policy,
+    /// The numbers for what it hands in.
+    pub contribution: contribution::Policy,
 }
 
 impl Policy {
@@ -343,6 +380,7 @@ impl Policy {
                 timeout: timing.escalation_timeout.duration(),
             },
             session: session::Policy::new(config),
+            contribution: contribution::Policy::new(config),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The step of a run: the next run and the orders that follow from an event.
 
+mod hand_in;
+
 use super::{Event, Policy, Run, Status, StepDone};
 use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
 use crate::part::session::{self, Fact, OwnerFacts, Reaction};
@@ -16,6 +18,9 @@ const END_SESSION: &str = "end_session";
 const READ_RESULT: &str = "read_result";
 const CLEAN_UP: &str = "clean_up";
 const NOTIFY: &str = "notify";
+const REQUEST_REVIEW: &str = "request_review";
+const SYNC_BRANCH: &str = "sync_branch";
+const OPEN_PULL_REQUEST: &str = "open_pull_request";
 
 /// The next run and what is to be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +49,12 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
             draft.is_under_way()?;
             draft.over(Status::Stopped, &words::run::stopped(by), Exit::Stopped);
         }
+        Event::HandedIn { files, .. } => draft.handed_in(files.as_ref())?,
+        Event::LandingBegun { turn } => draft.landing_begun(turn)?,
+        Event::HandInDropped { .. } => draft.hand_in_dropped()?,
+        Event::CommitPut { commit } => draft.on_its_way()?.puts(commit),
+        Event::BranchTaken { commit } => draft.branch_taken(commit)?,
+        Event::Contribution { about } => draft.contributed(about)?,
         Event::CleanedUp => draft.run.cleaning = false,
         Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
     }
@@ -255,10 +266,13 @@ impl<'a> Draft<'a> {
     }
 
     fn time_passed(&mut self) {
+        self.landing_time_passed();
         if self.run.status.is_over() {
-            self.run.retry_at = None;
-            self.end_session(Exit::Stopped);
-            self.clean_up();
+            if self.run.session.is_listening() {
+                self.run.retry_at = None;
+                self.end_session(Exit::Stopped);
+                self.clean_up();
+            }
             return;
         }
         // First: no session starts for a run whose time is up.
@@ -312,7 +326,12 @@ impl<'a> Draft<'a> {
             // It stays where it is, and people are told.
             self.run.cleaning = false;
         }
-        if effect == READ_RESULT && !self.run.status.is_over() {
+        if effect == SYNC_BRANCH || effect == OPEN_PULL_REQUEST {
+            self.not_brought();
+        }
+        if effect == REQUEST_REVIEW && self.run.landing().is_some() {
+            self.needs_review();
+        } else if effect == READ_RESULT && !self.run.status.is_over() {
             self.over(Status::Failed, &reason, Exit::Failed);
         } else if effect != NOTIFY {
             // Nobody can be told that nobody can be told.
@@ -454,6 +473,12 @@ fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
         | Event::Finished { .. }
         | Event::GaveUp { .. }
         | Event::Stopped { .. }
+        | Event::HandedIn { .. }
+        | Event::LandingBegun { .. }
+        | Event::HandInDropped { .. }
+        | Event::CommitPut { .. }
+        | Event::BranchTaken { .. }
+        | Event::Contribution { .. }
         | Event::CleanedUp
         | Event::EffectGaveUp { .. } => withdrawn(words::run::now(after.status)),
     };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::hand_in::Need;
 use crate::ids::Sha;
 use crate::words;
 
@@ -81,6 +82,10 @@ pub enum Effect {
     VerifyMerge,
     /// Tell people of the question that its owner asks, in the thread of the question.
     NotifyQuestion,
+    /// Tell people the help that what a run hands in needs.
+    NotifyNeed {
+        need: Need,
+    },
     /// Read the file in which the session of a run left its result.
     ReadResult {
         generation: u32,
@@ -130,6 +135,7 @@ impl Effect {
             Self::CleanUp => "clean_up",
             Self::VerifyMerge => "verify_merge",
             Self::NotifyQuestion => "notify_question",
+            Self::NotifyNeed { .. } => "notify_need",
             Self::ReadResult { .. } => "read_result",
             Self::LookAtAction { .. } => "look_at_action",
             Self::CallOffLook { .. } => "call_off_look",

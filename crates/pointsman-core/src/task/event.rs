@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
-use crate::part::contribution::{CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
+use crate::part::contribution::{self, CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
 use crate::part::session;
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Symptom};
@@ -224,6 +224,22 @@ impl Event {
             Told::MessageUnacknowledged { message, headline } => {
                 Self::MessageUnacknowledged { message, headline }
             }
+        }
+    }
+}
+
+impl Event {
+    /// An event about the task's contribution.
+    pub fn of_contribution(event: contribution::Event) -> Self {
+        use contribution::Event as Told;
+        match event {
+            Told::Pushed { head } => Self::BranchSynced { head },
+            Told::Opened { number } => Self::PullRequestOpened { number },
+            Told::Observed { fact } => Self::PullRequestObserved { fact },
+            Told::ChecksStarted { sha } => Self::ChecksStarted { sha },
+            Told::ChecksFinished { sha, run, verdict } => Self::ChecksFinished { sha, run, verdict },
+            Told::Reviewed { sha, verdict, by, body } => Self::ReviewPosted { sha, verdict, by, body },
+            Told::QueueReported { head, outcome } => Self::QueueReported { head, outcome },
         }
     }
 }

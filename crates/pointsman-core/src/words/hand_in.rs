@@ -59,6 +59,7 @@ pub fn over(pr: Option<Number>, files: &[String], outcome: Outcome) -> String {
     match outcome {
         Outcome::Merged => format!("{pr} is on the main branch: {}", listed(files)),
         Outcome::Dismissed => format!("{pr} was closed by somebody, and is not opened again"),
+        Outcome::Dropped => format!("{pr} is not followed any more"),
     }
 }
 

@@ -71,6 +71,7 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::RunAnswered(_)
         | Logged::RunTimePassed(_)
         | Logged::RunCleanedUp(_)
+        | Logged::RunContribution(_)
         | Logged::RunEffectFailed(_)
         | Logged::RunStepDone(_)
         | Logged::RunSessionEnded(_)

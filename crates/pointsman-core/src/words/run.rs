@@ -13,6 +13,10 @@ const SAID: usize = 4000;
 
 // Events that come to nothing, said to whoever sent them.
 pub const REPLACED: &str = "that session was replaced";
+pub const HANDED_IN_ALREADY: &str = "what it hands in is known already";
+pub const NOTHING_ON_ITS_WAY: &str = "nothing that it handed in is on its way";
+pub const STILL_OURS: &str = "the commit on its branch is ours";
+pub const NOT_OURS: &str = "its branch is somebody else's";
 pub const NOTHING_TO_AWAIT: &str = "a run has no CI and no review to wait for";
 pub const NOBODY_ASKED: &str = "its session does not wait for an answer";
 pub const ASKS_SOMETHING_ELSE: &str = "the agent asks something else";

@@ -15,6 +15,7 @@ pub use signals::signals;
 
 use crate::config::Config;
 use crate::ids::ActionKey;
+use crate::part::contribution::{self, Contribution};
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
 use crate::run::{self, Run, Subject};
@@ -56,6 +57,15 @@ impl Event {
             WorkflowId::Run(_) | WorkflowId::Vault(_) => {
                 Self::Run(run::Event::Session { generation, told: event })
             }
+        }
+    }
+
+    /// An event about the contribution of a workflow.
+    pub fn of_contribution(id: &WorkflowId, event: contribution::Event) -> Self {
+        match id {
+            WorkflowId::Task(_) => Self::Task(task::Event::of_contribution(event)),
+            // An action has none: as every event of another kind, it refuses this one.
+            WorkflowId::Run(_) | WorkflowId::Vault(_) => Self::Run(run::Event::Contribution { about: event }),
         }
     }
 
@@ -109,6 +119,15 @@ impl Workflow {
             Self::Task(task) => &task.session,
             Self::Run(run) => &run.session,
             Self::Vault(_) => &NO_SESSION,
+        }
+    }
+
+    /// Its contribution to the main branch, if it makes one.
+    pub fn contribution(&self) -> Option<&Contribution> {
+        match self {
+            Self::Task(task) => Some(&task.contribution),
+            Self::Run(run) => run.contribution(),
+            Self::Vault(_) => None,
         }
     }
 

@@ -58,14 +58,8 @@ pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "p
 
 /// The crash points on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
 /// that alone.
-pub const HAND_IN_NAMES: [&str; 6] = [
-    "hand-in-taken",
-    "hand-in-written",
-    "hand-in-pushed",
-    "hand-in-opened",
-    "hand-in-noted",
-    "hand-in-entered",
-];
+pub const HAND_IN_NAMES: [&str; 5] =
+    ["hand-in-taken", "hand-in-written", "hand-in-pushed", "hand-in-opened", "hand-in-entered"];
 
 /// The place where something newer that a role hands in takes the place of what is open. It is passed by that alone.
 pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];

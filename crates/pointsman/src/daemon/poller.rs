@@ -13,7 +13,6 @@ use super::actions;
 use super::board::{TaskBoard, TaskMap};
 use super::clock;
 use super::effects::EffectPerformer;
-use super::hand_in::HandIns;
 use super::inbound::{Inbound, Inbox};
 use super::reports::Reports;
 use super::reviews::Reviews;
@@ -127,7 +126,6 @@ impl Poller {
         let silence = SilentSessions::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
         let reviews = Reviews::new(&world);
-        let hand_ins = HandIns::new(&world);
         PollSchedule {
             poller,
             inbox,
@@ -141,7 +139,6 @@ impl Poller {
             silence,
             webhooks,
             reviews,
-            hand_ins,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
             main_at: BTreeMap::new(),
@@ -165,7 +162,6 @@ pub(super) struct PollSchedule {
     silence: SilentSessions,
     webhooks: Webhooks,
     reviews: Arc<Reviews>,
-    hand_ins: Arc<HandIns>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     main_at: BTreeMap<ProjectName, Timestamp>,
@@ -202,14 +198,14 @@ impl PollSchedule {
             if due {
                 self.asked_at.insert(name.clone(), now);
                 let memory = self.memories.entry(name.clone()).or_default();
-                let pause = match forge::ask(served, &self.board.look(), memory, now) {
+                let pause = match forge::ask(served, &self.board.look(), &self.board.workflows(), memory, now)
+                {
                     Ok(inputs) => {
                         served.heard_all();
                         self.inbox.send(Inbound::Inputs(inputs));
-                        self.world.jobs.check_peoples(served, &self.board.look());
-                        self.world.jobs.enter_peoples(served, &self.board.look());
+                        self.world.jobs.check_peoples(served, &self.board.workflows());
+                        self.world.jobs.enter_peoples(served, &self.board.workflows());
                         self.reviews.look(served);
-                        self.hand_ins.look(served);
                         actions::look(&self.world, served);
                         self.look_at_main(served, now);
                         self.world.jobs.land(served);

@@ -23,8 +23,8 @@ use pointsman_view::queue::{Added, Paused, Removed, Retested, Synced};
 use super::answer::{done, failed};
 use super::clock;
 use super::effects::chain;
+use super::effects::hand_in;
 use super::engine::Engine;
-use super::hand_in;
 use super::queue_trial;
 use super::served::Served;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
@@ -265,7 +265,8 @@ fn enter(
         changes.push(moved(&older, now));
     }
     let style = style.map(|style| style.as_str().to_owned());
-    let pr = hand_in::pull_request_of(engine.store(), project, branch)?.or(pr);
+    let handed_in = hand_in::landing_on(engine.store(), project, branch)?;
+    let pr = handed_in.and_then(|run| run.contribution()?.pr()).or(pr);
     let entry = NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),

@@ -6,6 +6,7 @@
 //! or an entry of the merge queue without a pushed head cannot be written down. Who made the commits, and who is asked when
 //! they cannot land, is the owner's business.
 
+mod event;
 mod fact;
 mod step;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use event::Event;
 pub use fact::{CiVerdict, Fact, PrFact, QueueOutcome, ReviewVerdict};
 pub use step::OwnerFacts;
 

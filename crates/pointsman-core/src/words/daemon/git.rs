@@ -35,11 +35,6 @@ pub fn push_refused(branch: impl Display, message: &str) -> String {
     format!("the forge refused {branch}: {message}")
 }
 
-/// A refused push that nobody can explain better.
-pub fn push_refused_again(branch: &str) -> String {
-    format!("the forge refused {branch}")
-}
-
 /// A refused push, with locks at the server that may be the cause.
 pub fn locks_at_server(message: &str, locks: &[PathBuf]) -> String {
     let locks: Vec<String> = locks.iter().map(|path| path.display().to_string()).collect();

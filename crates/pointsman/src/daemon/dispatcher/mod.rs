@@ -26,6 +26,7 @@ use super::decisions::{self, Made};
 use super::effects::{EffectPerformer, Redelivery, ResendOutcome};
 use super::engine::{Engine, Input};
 use super::factory;
+use super::hand_ins;
 use super::inbound::Inbound;
 use super::notifier::{self, NotifierReport};
 use super::own_identity::LoopTurns;
@@ -325,6 +326,11 @@ impl Dispatcher {
             Ok(opened) => {
                 self.tell_settings(&opened);
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
+                for project in opened.served.keys() {
+                    if let Err(error) = hand_ins::adopt(&mut self.engine, project, clock::now()) {
+                        tracing::error!(%project, %error, "what roles had handed in is not followed yet");
+                    }
+                }
                 self.problems = opened.problems;
                 match unreadable::tell(&mut self.engine, &self.world, clock::now()) {
                     Ok(lines) => self.problems.extend(lines),
@@ -384,12 +390,12 @@ impl Dispatcher {
         }
         self.board.publish(&self.engine);
         self.projections.nudge();
-        let (picture, workflows) = (self.board.look(), self.board.workflows());
+        let workflows = self.board.workflows();
         self.phases.follow(&workflows);
         self.exits.follow(&workflows, &self.world.exits);
         let projects = self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         for served in projects.values() {
-            self.world.jobs.owed(served, picture.values().map(Arc::as_ref));
+            self.world.jobs.owed(served, &workflows);
         }
     }
 

@@ -10,6 +10,7 @@ mod briefing;
 mod claude;
 mod delivery;
 mod files;
+pub(super) mod hand_in;
 mod issue;
 mod message;
 mod notify;
@@ -153,25 +154,39 @@ impl EffectPerformer {
             Effect::FireAction { firing } => self.fire(served, of_action(owner, effect)?, *firing),
             Effect::NotifyAction => self.notify_action(served, of_action(owner, effect)?),
             Effect::ClaimIssue => Self::claim_issue(served, of_task(owner, effect)?),
-            Effect::SyncBranch => Self::sync_branch(served, of_task(owner, effect)?),
-            Effect::OpenPullRequest => Self::open_pull_request(served, of_task(owner, effect)?),
+            Effect::NotifyNeed { need } => self.notify_need(served, of_run(owner, effect)?, need),
+            Effect::SyncBranch => match owner {
+                Workflow::Task(task) => Self::sync_branch(served, task),
+                Workflow::Run(run) => self.push_hand_in(served, run),
+                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+            },
+            Effect::OpenPullRequest => match owner {
+                Workflow::Task(task) => Self::open_pull_request(served, task),
+                Workflow::Run(run) => self.open_hand_in(served, run),
+                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+            },
             Effect::RunChecks { sha, run } => {
-                self.jobs.check(served, of_task(owner, effect)?, sha, *run);
+                self.jobs.check(served, owner, sha, *run);
                 Ok(Outcome::done())
             }
             Effect::RequestReview { sha } => {
-                let task = of_task(owner, effect)?;
                 match served.config.review_agent() {
                     // It is found with all other open pull requests.
-                    true => self.jobs.inbox.send(Inbound::AskForge { project: task.key.project.clone() }),
-                    false => self.jobs.review(served, task, sha),
+                    true => self.jobs.inbox.send(Inbound::AskForge { project: owner.id().project().clone() }),
+                    false => self.jobs.review(served, owner, sha),
                 }
                 Ok(Outcome::done())
             }
-            Effect::Enqueue { head } => Ok(Self::enqueue(served, of_task(owner, effect)?, head)),
+            Effect::Enqueue { head } => match owner {
+                Workflow::Task(task) => Ok(Self::enqueue(served, task, head)),
+                Workflow::Run(run) => Ok(Self::enqueue_hand_in(served, run, head)),
+                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+            },
             Effect::Dequeue => {
-                let branch = of_task(owner, effect)?.contribution.branch.clone();
-                Ok(Outcome::note(super::outcome::Note::Dequeue { branch }))
+                // What has ended since has left the queue, too.
+                Ok(owner.contribution().map_or_else(Outcome::done, |contribution| {
+                    Outcome::note(super::outcome::Note::Dequeue { branch: contribution.branch.clone() })
+                }))
             }
             Effect::SetLabels { add, remove } => {
                 Self::set_labels(served, of_task(owner, effect)?, add, remove)

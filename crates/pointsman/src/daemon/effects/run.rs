@@ -7,9 +7,8 @@ use pointsman_core::words;
 use pointsman_core::workflow;
 
 use super::session::{Prepared, write};
-use super::{EffectError, EffectPerformer, Outcome};
+use super::{EffectError, EffectPerformer, Outcome, hand_in};
 use crate::daemon::crash::crash_point;
-use crate::daemon::hand_in;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::runs::{containers, files};
 use crate::daemon::served::{Served, SessionFiles};
@@ -88,7 +87,10 @@ impl EffectPerformer {
             }
         }
         files::take_commits(served, run, &session_files).map_err(not_yet)?;
-        hand_in::take(self, served, run, &session_files.tree).map_err(not_yet)?;
+        if run.is_to_be_looked_through() && session_files.tree.exists() {
+            return hand_in::take(self, served, run, &session_files.tree).map_err(not_yet);
+        }
+        hand_in::tidy(self, served, run).map_err(not_yet)?;
         // What was in it is captured; what was not changed is in git.
         remove_checkout(&session_files.tree)?;
         if matches!(run.subject, Some(Subject::Review { .. } | Subject::Action { .. })) {

@@ -33,7 +33,7 @@ use records::{asked, begun, change, is_claim, question_changes, registered};
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
 use super::outcome::{Note, Outcome};
-use super::{questions, queue_orders};
+use super::{hand_ins, questions, queue_orders};
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -304,6 +304,7 @@ impl Engine {
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
                         Workflow::Vault(entry) => change.vault = Some(vault::Entry::clone(entry)),
                     }
+                    change.memories.extend(hand_ins::dismissed(&self.store, &before, &workflow)?);
                     batch.changes.push(change);
                     batch.changes.extend(questions::written(&asked, now));
                     batch.workflows.insert(input.workflow.clone(), workflow);
@@ -506,6 +507,8 @@ impl Engine {
             .map(|id| Input::of(id.clone(), Event::time_passed(&id)))
             .collect();
         self.take(&passed, now)?;
+        let turns = hand_ins::due(self)?;
+        self.take(&turns, now)?;
         if self.budgets_at <= now || self.budgets_at > now.after(BUDGET_LOOK) {
             let thoroughly = self.issues_at <= now || self.issues_at > now.after(ISSUE_LOOK);
             let passed = budget::passed_by_themselves(self, thoroughly, now)?;
@@ -670,8 +673,9 @@ impl Engine {
         }
         let Some(branch) = &input.leaves else { return Ok(()) };
         // What landed while nobody was there to write it down is found by the queue itself, which asks git.
-        let task = input.workflow.task().and_then(|key| self.tasks.get(key));
-        let merged = task.is_some_and(|task| task.contribution.merged_as().is_some());
+        let owner = self.workflow(&input.workflow);
+        let merged =
+            owner.as_ref().and_then(Workflow::contribution).is_some_and(|part| part.merged_as().is_some());
         for mut entry in self.store.queue_entries(input.workflow.project(), EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;

@@ -4,8 +4,7 @@
 use pointsman_core::gardener::{Blocker, Main, Memory, RepositoryFacts};
 use pointsman_core::task::{State, Task};
 
-use crate::daemon::effects::EffectPerformer;
-use crate::daemon::hand_in;
+use crate::daemon::effects::{EffectPerformer, hand_in};
 use crate::daemon::served::Served;
 
 /// The file that agents read first.
@@ -19,7 +18,7 @@ pub(super) fn survey(
 ) -> anyhow::Result<RepositoryFacts> {
     let project = &served.config.name;
     let tasks = world.read(|store| store.tasks(Some(project)))?;
-    let open = world.read(|store| hand_in::memory(store, project, super::gardener::ROLE))?.open;
+    let open = world.read(|store| hand_in::open_of(store, project, super::gardener::ROLE))?;
     let blocker = |task: &Task| Blocker {
         because: task.reason.clone(),
         waits_for: task.refusal.as_ref().map(|refusal| refusal.blocked_by.clone()).unwrap_or_default(),
@@ -27,7 +26,7 @@ pub(super) fn survey(
     let stuck = |task: &&Task| matches!(task.state, State::Blocked | State::Refused);
     let blocked = tasks.iter().filter(stuck).map(|task| (task.key.issue, blocker(task))).collect();
     // What is open is the answer to what would be asked, unless it cannot land.
-    let answered = open.is_some_and(|open| !open.is_stuck());
+    let answered = open.iter().any(|run| run.landing().is_none_or(|landing| !landing.is_stuck()));
     let main = if answered { None } else { main(served, memory)? };
     Ok(RepositoryFacts { main, blocked })
 }

@@ -53,7 +53,6 @@ use super::budget;
 use super::clock;
 use super::effects::{EffectPerformer, chain};
 use super::engine::Engine;
-use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
@@ -84,8 +83,6 @@ pub(crate) enum RoleReport {
         /// What was found and filed.
         predicted: Box<predictor::Predicted>,
     },
-    /// Something happened to files that a role hands in.
-    HandIn { project: ProjectName, role: Role, told: hand_in::HandInReport },
     /// It is known what became of what roles did.
     Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
@@ -140,7 +137,6 @@ pub(super) fn take(
             asking::remember(engine, project, *role, *run, memory, now)
         }
         RoleReport::Settled { project, settled } => settle(engine, project, settled, now),
-        RoleReport::HandIn { project, role, told } => hand_in::write(engine, project, *role, told, now),
     }
 }
 

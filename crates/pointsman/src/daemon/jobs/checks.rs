@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use pointsman_adapters::forge::{Error, Forge};
 use pointsman_core::forge::CheckState;
+use pointsman_core::hand_in::UnreportedCi;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::part::contribution::Event;
 use pointsman_core::queue::Record;
-use pointsman_core::task::{CiVerdict, Event};
+use pointsman_core::task::CiVerdict;
 use pointsman_core::words;
+use pointsman_core::workflow::{self, Workflow, WorkflowId};
 use pointsman_store::{Store, VerdictRow};
 
 use super::outside::wait_for_checks;
 use super::program::Program;
-use super::{Jobs, slug};
-use crate::daemon::board::TaskMap;
+use super::{Jobs, branches, slug};
+use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
@@ -27,7 +30,7 @@ pub(crate) const CHECK: &str = "ci";
 
 /// The log of one run of a task's CI.
 pub(crate) fn ci_log(paths: &ProjectPaths, key: &TaskKey, run: u32) -> PathBuf {
-    paths.logs().join(format!("{}.log", run_name(key, run)))
+    paths.logs().join(format!("{}.log", run_name(&key.clone().into(), run)))
 }
 
 /// The log of CI on the head of a pull request that no task is about.
@@ -51,8 +54,8 @@ pub(crate) fn ci_verdict(
     Ok(known.map(|(record, row)| (record.last, row.took_ms.map(Duration::from_millis))))
 }
 
-fn run_name(key: &TaskKey, run: u32) -> String {
-    slug(key, &format!("ci-{run}"))
+fn run_name(id: &WorkflowId, run: u32) -> String {
+    slug(id, &format!("ci-{run}"))
 }
 
 fn pull_name(project: &ProjectName, number: Number, sha: &Sha) -> String {
@@ -61,14 +64,14 @@ fn pull_name(project: &ProjectName, number: Number, sha: &Sha) -> String {
 
 /// CI on one commit.
 pub(super) struct Check {
-    pub(super) key: TaskKey,
+    pub(super) owner: Workflow,
     pub(super) sha: Sha,
     pub(super) run: u32,
 }
 
 impl Check {
     pub(super) fn name(&self) -> String {
-        run_name(&self.key, self.run)
+        run_name(&self.owner.id(), self.run)
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
@@ -77,24 +80,47 @@ impl Check {
         }
         let Some(command) = served.config.ci.command.clone() else { return };
         let Some(_runner) = jobs.runner(served) else { return };
-        let started = Event::ChecksStarted { sha: self.sha.clone() };
-        jobs.inbox.tell(Input::new(self.key.clone(), started));
-        let issue = ("ISSUE", self.key.issue.to_string());
-        let Some(verdict) = test(jobs, served, &command, self.name(), &self.sha, vec![issue]) else { return };
-        let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
-        jobs.inbox.tell(Input::new(self.key.clone(), finished));
+        self.tell(jobs, Event::ChecksStarted { sha: self.sha.clone() });
+        let issue = self.owner.id().issue().map(|issue| ("ISSUE", issue.to_string()));
+        let env = Vec::from_iter(issue);
+        let Some(verdict) = test(jobs, served, &command, self.name(), &self.sha, env) else { return };
+        self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict });
+    }
+
+    fn tell(&self, jobs: &Jobs, event: Event) {
+        let id = self.owner.id();
+        let event = workflow::Event::of_contribution(&id, event);
+        jobs.inbox.tell(Input::of(id, event));
     }
 
     /// Somebody else runs CI; the forge, or the CI itself, tells what it says about exactly this commit.
     fn ask_outside(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
-        let started = Event::ChecksStarted { sha: self.sha.clone() };
-        jobs.inbox.tell(Input::new(self.key.clone(), started));
+        self.tell(jobs, Event::ChecksStarted { sha: self.sha.clone() });
         // Nobody calls it off: a verdict on an old head is not taken.
         let (_never, unwanted) = std::sync::mpsc::channel();
         if let Some(verdict) = wait_for_checks(jobs, served, &self.sha, &unwanted) {
-            let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
-            jobs.inbox.tell(Input::new(self.key.clone(), finished));
+            let left_out = matches!(verdict, CiVerdict::TimedOut { .. }) && self.is_left_out(served);
+            let verdict = if left_out { CiVerdict::Passed } else { verdict };
+            self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict });
         }
+    }
+
+    /// Whether CI leaves out what a run hands in.
+    fn is_left_out(&self, served: &Served) -> bool {
+        let Workflow::Run(run) = &self.owner else { return false };
+        let (Some(handed_in), config) = (&run.hand_in, &served.config) else { return false };
+        // Only a forge's list tells that a CI has not even begun.
+        let begun = match &served.woodpecker {
+            Some(_) => true,
+            None => served.forge.checks(&self.sha).map_or(true, |checks| !checks.is_empty()),
+        };
+        let unreported = UnreportedCi {
+            begun,
+            required: !config.ci.required.is_empty(),
+            gate: config.gate().is_some(),
+            files: &handed_in.files.files,
+        };
+        unreported.leaves_out()
     }
 }
 
@@ -109,41 +135,35 @@ impl PullRequestCheck {
         pull_name(project, self.number, &self.sha)
     }
 
-    /// Says whether there is a verdict that is remembered.
-    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> bool {
-        let Some(command) = served.config.ci.command.clone() else { return false };
-        let Some(_runner) = jobs.runner(served) else { return false };
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        let Some(command) = served.config.ci.command.clone() else { return };
+        let Some(_runner) = jobs.runner(served) else { return };
         if let Err(error) = served.mirror.fetch_remote() {
             tracing::warn!(pr = self.number, %error, "its commits could not be fetched; it is not tested yet");
-            return false;
+            return;
         }
         let name = self.name(&served.config.name);
         let verdict = test(jobs, served, &command, name, &self.sha, Vec::new());
         if let Some(verdict) = &verdict {
             tracing::info!(pr = self.number, sha = %self.sha, ?verdict, "a pull request of no task was tested");
         }
-        verdict.is_some_and(|verdict| tells_of_code(&verdict))
     }
 }
 
 /// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
 /// not live to finish is begun again.
-pub(super) fn untested(served: &Served, picture: &TaskMap) -> Vec<PullRequestCheck> {
+pub(super) fn untested(served: &Served, picture: &WorkflowMap) -> Vec<PullRequestCheck> {
     let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind.runs_here()) else {
         return Vec::new();
     };
-    let is_of_a_task = |branch: &str| {
-        picture
-            .values()
-            .any(|task| task.key.project == served.config.name && task.contribution.branch == branch)
-    };
+    let is_ours = |branch: &str| branches(picture, &served.config.name).any(|ours| ours == branch);
     let looked_at = |sha: &Sha| {
         let checks = forge.checks(sha)?;
         Ok::<bool, Error>(checks.iter().any(|c| c.name == CHECK && c.state != CheckState::Pending))
     };
     let look = || -> Result<Vec<PullRequestCheck>, Error> {
         let mut untested = Vec::new();
-        for pr in forge.open_pull_requests()?.into_iter().filter(|pr| !is_of_a_task(&pr.head)) {
+        for pr in forge.open_pull_requests()?.into_iter().filter(|pr| !is_ours(&pr.head)) {
             if let Some(sha) = pr.head_sha
                 && !looked_at(&sha)?
             {
@@ -220,14 +240,6 @@ fn tells_of_code(verdict: &CiVerdict) -> bool {
         CiVerdict::Passed | CiVerdict::Failed { .. } => true,
         CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => false,
     }
-}
-
-/// What the project's CI said about the files of a commit, as far as it ran here.
-pub(super) fn remembered(jobs: &Jobs, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
-    let Some(command) = &served.config.ci.command else { return Ok(None) };
-    let tree = served.mirror.tree_of(sha)?;
-    let record = jobs.read(|store| record(store, &served.config.name, &tree, &gate_name(command)))?;
-    Ok(record.map(|record| record.last).filter(tells_of_code))
 }
 
 /// People see on the forge what CI says; what follows from it is decided by the event.

@@ -19,10 +19,11 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
-use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
-use pointsman_core::part::contribution::Awaited;
+use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::part::contribution::{Awaited, Contribution};
 use pointsman_core::queue::EntryId;
-use pointsman_core::task::{CiVerdict, Event, Policy, ReviewMode, Task};
+use pointsman_core::task::{Effect, ReviewMode, Task};
+use pointsman_core::workflow::{self, Workflow, WorkflowId};
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
@@ -32,9 +33,9 @@ pub(crate) use program::{run_in_checkout, tail, verdict_of};
 pub use queue::Outcomes;
 pub(super) use queue::style_of;
 
-use super::board::TaskMap;
+use super::board::WorkflowMap;
 use super::engine::Input;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::Inbox;
 use super::reader::Reader;
 use super::served::Served;
 
@@ -104,18 +105,21 @@ impl Jobs {
         }
     }
 
-    /// Submits everything that is owed by the look of the tasks: after a restart, or if a job was
+    /// Submits everything that is owed by the look of the workflows: after a restart, or if a job was
     /// lost. Cheap if nothing is.
-    pub(crate) fn owed<'a>(self: &Arc<Self>, served: &Arc<Served>, tasks: impl Iterator<Item = &'a Task>) {
-        let reviewer = Policy::new(&served.config).review;
-        for task in tasks.filter(|t| t.key.project == served.config.name) {
-            let contribution = &task.contribution;
+    pub(crate) fn owed(self: &Arc<Self>, served: &Arc<Served>, workflows: &WorkflowMap) {
+        let reviewer = ReviewMode::new(&served.config);
+        for (id, workflow) in workflows.iter() {
+            let Some(contribution) = workflow.contribution().filter(|_| *id.project() == served.config.name)
+            else {
+                continue;
+            };
             match (contribution.awaited(), contribution.pending(), contribution.head()) {
                 (Some(Awaited::Push | Awaited::Checks), Some((sha, run)), _) => {
-                    self.check(served, task, sha, run);
+                    self.check(served, workflow, sha, run);
                 }
                 (Some(Awaited::Review), _, Some(head)) if reviewer == ReviewMode::Command => {
-                    self.review(served, task, head);
+                    self.review(served, workflow, head);
                 }
                 (Some(Awaited::Push | Awaited::Checks | Awaited::Review | Awaited::Queue) | None, _, _) => {}
             }
@@ -124,7 +128,7 @@ impl Jobs {
     }
 
     /// Runs CI on pull requests of people that it has not looked at.
-    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap) {
+    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &WorkflowMap) {
         for job in checks::untested(served, picture) {
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
@@ -134,79 +138,42 @@ impl Jobs {
     }
 
     /// Lets people's pull requests enter the merge queue that ask for it.
-    pub(crate) fn enter_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap) {
+    pub(crate) fn enter_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &WorkflowMap) {
         if served.config.merge.label.is_empty() {
             return;
         }
-        let of_project = picture.values().filter(|task| task.key.project == served.config.name);
-        let of_tasks: BTreeSet<String> = of_project.map(|task| task.contribution.branch.clone()).collect();
+        let of_tasks = picture.values().filter_map(|workflow| match workflow {
+            Workflow::Task(task) if task.key.project == served.config.name => Some(&task.contribution.branch),
+            // What a role hands in and cannot land, people may want all the same.
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) => None,
+        });
+        let of_tasks: BTreeSet<String> = of_tasks.cloned().collect();
         self.submit(format!("wishes {}", served.config.name), served, move |jobs, served| {
             wishes::enter(jobs, served, &of_tasks);
         });
     }
 
-    /// The verdict of CI on a commit, where it is a command that ran here.
-    pub(crate) fn tested(&self, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
-        checks::remembered(self, served, sha)
-    }
-
-    /// Runs CI on the head of a pull request that no task is about, where the forge does not.
-    pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
-        // On the embedded forge that is done for all of them.
-        if served.config.ci.kind.runs_here() && served.embedded.is_none() {
-            let job = checks::PullRequestCheck { number, sha: sha.clone() };
-            let name = format!("ci {}", job.name(&served.config.name));
-            self.submit(name, served, move |jobs, served| {
-                let known = matches!(jobs.tested(served, &job.sha), Ok(Some(_)));
-                // Whoever wants to know looks again at once only if there is something to see.
-                if known || job.run(jobs, served) {
-                    jobs.inbox.wait_until_written();
-                    jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
-                }
-            });
-        }
-    }
-
     /// Runs CI on exactly this commit.
-    pub(crate) fn check(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha, run: u32) {
-        let job = checks::Check { key: task.key.clone(), sha: sha.clone(), run };
+    pub(crate) fn check(self: &Arc<Self>, served: &Arc<Served>, owner: &Workflow, sha: &Sha, run: u32) {
+        let job = checks::Check { owner: owner.clone(), sha: sha.clone(), run };
         self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
     }
 
     /// Has the project's review program look at this commit. People are asked by the pull request.
-    pub(crate) fn review(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha) {
-        let (Some(command), Some(pr)) = (served.config.review.command.clone(), task.contribution.pr()) else {
-            return;
-        };
-        if Policy::new(&served.config).review != ReviewMode::Command {
+    pub(crate) fn review(self: &Arc<Self>, served: &Arc<Served>, owner: &Workflow, sha: &Sha) {
+        let pr = owner.contribution().and_then(Contribution::pr);
+        let (Some(command), Some(pr)) = (served.config.review.command.clone(), pr) else { return };
+        if ReviewMode::new(&served.config) != ReviewMode::Command {
             return;
         }
-        let project = task.key.project.clone();
-        let job = review::Review { project, issue: Some(task.key.issue), pr, sha: sha.clone(), command };
-        let key = task.key.clone();
+        let (id, sha) = (owner.id(), sha.clone());
+        let (project, issue) = (id.project().clone(), id.issue());
+        let job = review::Review { project, issue, pr, sha: sha.clone(), command };
         self.submit(job.name(), served, move |jobs, served| {
             if let Err(error) = job.run(jobs, served) {
-                let effect = "request_review".to_owned();
-                jobs.inbox.tell(Input::new(key.clone(), Event::EffectGaveUp { effect, error }));
-            }
-        });
-    }
-
-    /// Has the project's review program, if it has one, look at a pull request that no task is about; if nothing comes of
-    /// that, somebody is told why.
-    pub(crate) fn review_pull_request(
-        self: &Arc<Self>,
-        served: &Arc<Served>,
-        pr: Number,
-        sha: &Sha,
-        gave_up: impl Fn(&Arc<Served>, &str) + Send + 'static,
-    ) {
-        let Some(command) = served.config.review.command.clone() else { return };
-        let project = served.config.name.clone();
-        let job = review::Review { project, issue: None, pr, sha: sha.clone(), command };
-        self.submit(job.name(), served, move |jobs, served| {
-            if let Err(error) = job.run(jobs, served) {
-                gave_up(served, &error);
+                let effect = Effect::RequestReview { sha: sha.clone() };
+                let gave_up = workflow::Event::effect_gave_up(&id, &effect, error);
+                jobs.inbox.tell(Input::of(id.clone(), gave_up));
             }
         });
     }
@@ -434,12 +401,18 @@ impl Drop for Runner {
     }
 }
 
+/// The branches of a project's tasks and of what its roles hand in.
+fn branches<'w>(picture: &'w WorkflowMap, project: &'w ProjectName) -> impl Iterator<Item = &'w str> {
+    let of_project = picture.values().filter(move |workflow| workflow.id().project() == project);
+    of_project.filter_map(|workflow| workflow.contribution()).map(|part| part.branch.as_str())
+}
+
 /// The name of the job that works on a project's merge queue.
 fn landing(project: &ProjectName) -> String {
     format!("land {project}")
 }
 
 /// A job's name in logs and file names.
-fn slug(key: &TaskKey, what: &str) -> String {
-    format!("{}-{what}", key.identity())
+fn slug(id: &WorkflowId, what: &str) -> String {
+    format!("{}-{what}", id.identity())
 }

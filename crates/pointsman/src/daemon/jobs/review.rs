@@ -33,7 +33,9 @@ impl Review {
     pub(super) fn name(&self) -> String {
         let (project, sha) = (&self.project, self.sha.short());
         match self.issue {
-            Some(issue) => slug(&TaskKey { project: project.clone(), issue }, &format!("review-{sha}")),
+            Some(issue) => {
+                slug(&TaskKey { project: project.clone(), issue }.into(), &format!("review-{sha}"))
+            }
             None => format!("{project}-pr-{}-review-{sha}", self.pr),
         }
     }

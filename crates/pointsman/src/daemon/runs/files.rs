@@ -10,8 +10,9 @@ use pointsman_core::words;
 
 use super::containers;
 use crate::daemon::effects::EffectPerformer;
+use crate::daemon::effects::hand_in;
 use crate::daemon::served::{Served, SessionFiles};
-use crate::daemon::{actions, hand_in, reviews};
+use crate::daemon::{actions, reviews};
 
 /// What is laid out for one session.
 #[derive(Default)]

@@ -6,15 +6,19 @@ use std::time::Duration;
 use pointsman_adapters::forge::Error;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::dependencies;
-use pointsman_core::forge::{Comment, Issue, IssueState};
-use pointsman_core::ids::{Number, Sha, TaskKey};
+use pointsman_core::forge::{Comment, Issue, IssueState, Review};
+use pointsman_core::hand_in::Landing;
+use pointsman_core::ids::{Number, RunKey, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, has};
+use pointsman_core::part::contribution::{self, Awaited};
 use pointsman_core::part::question::{Binding, Question, QuestionId, bind};
+use pointsman_core::run::{self, Run};
 use pointsman_core::task::{Event, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::{TaskMap, WorkflowMap};
 use crate::daemon::engine::Input;
 use crate::daemon::factory::ForgeIssues;
 use crate::daemon::served::Served;
@@ -28,6 +32,7 @@ pub(crate) const NET: u32 = 120;
 #[derive(Default)]
 pub(crate) struct ForgeCache {
     looks: BTreeMap<TaskKey, ReadTimes<TaskSigns>>,
+    hand_ins: BTreeMap<RunKey, ReadTimes<LandingSigns>>,
     /// Issues that are closed. One that is opened again is in the list of the open ones.
     closed: BTreeSet<Number>,
 }
@@ -76,11 +81,28 @@ impl TaskSigns {
     }
 }
 
+/// Signs of news about what a run hands in.
+#[derive(PartialEq)]
+struct LandingSigns {
+    pull: String,
+    landing: Landing,
+}
+
+impl LandingSigns {
+    /// Nothing if the forge does not list its pull request: then it is not open.
+    fn of(run: &Run, marks: &BTreeMap<Number, String>) -> Option<Self> {
+        let landing = run.landing()?;
+        let pull = marks.get(&landing.contribution.pr()?)?.clone();
+        Some(Self { pull, landing: landing.clone() })
+    }
+}
+
 /// Asks the forge about everything that matters for the project's tasks. Where the forge tells what has changed, the rest
 /// is not asked for.
 pub(crate) fn ask(
     served: &Served,
     picture: &TaskMap,
+    workflows: &WorkflowMap,
     memory: &mut ForgeCache,
     now: Timestamp,
 ) -> Result<Vec<Input>, Error> {
@@ -143,6 +165,21 @@ pub(crate) fn ask(
             }
         }
     }
+    let mut seen = Vec::new();
+    for run in workflows.values().filter_map(landing_of).filter(|run| run.project == served.config.name) {
+        let signs = marks.as_ref().and_then(|marks| LandingSigns::of(run, marks));
+        let known = memory.hand_ins.get(&run.key());
+        match (&signs, known) {
+            (Some(signs), Some(look)) if look.is_enough(signs, net, now) => {}
+            (Some(_) | None, _) => {
+                inputs.extend(ask_about_landing(served, run)?);
+                let look = signs.map(|signs| ReadTimes::again(known, signs, now));
+                seen.extend(look.map(|look| (run.key(), look)));
+            }
+        }
+    }
+    memory.hand_ins.retain(|key, _| workflows.contains_key(&key.clone().into()));
+    memory.hand_ins.extend(seen);
     // Only now: what was found is lost if a later question fails.
     memory.looks.retain(|key, _| picture.contains_key(key));
     memory.looks.extend(looks);
@@ -207,6 +244,45 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
         }
     }
     inputs.extend(moved(served, task));
+    Ok(inputs)
+}
+
+fn landing_of(workflow: &Workflow) -> Option<&Run> {
+    match workflow {
+        Workflow::Run(run) => run.landing().map(|_| run.as_ref()),
+        Workflow::Task(_) | Workflow::Vault(_) => None,
+    }
+}
+
+fn ask_about_landing(served: &Served, run: &Run) -> Result<Vec<Input>, Error> {
+    let (Some(contribution), Some(handed_in)) = (run.contribution(), &run.hand_in) else {
+        return Ok(Vec::new());
+    };
+    let Some(number) = contribution.pr() else { return Ok(Vec::new()) };
+    let about = |about| Input::of_run(run.key(), run::Event::Contribution { about });
+    let observed = |fact| vec![about(contribution::Event::Observed { fact })];
+    // One that the forge has no more is not wanted any more.
+    let Some(pr) = served.forge.pull_request(number)? else { return Ok(observed(PrFact::Closed)) };
+    match (pr.merged, pr.state) {
+        (true, _) => {
+            let sha = pr.merge_sha.or(pr.head_sha);
+            return Ok(sha.map_or_else(Vec::new, |sha| observed(PrFact::Merged { sha })));
+        }
+        (false, IssueState::Closed) => return Ok(observed(PrFact::Closed)),
+        (false, IssueState::Open) => {}
+    }
+    let mut inputs = Vec::new();
+    // The queue itself sees to a branch that moved.
+    let queued = contribution.awaited() == Some(Awaited::Queue);
+    if let Some(commit) = pr.head_sha.filter(|at| !queued && !handed_in.owns(at)) {
+        inputs.push(Input::of_run(run.key(), run::Event::BranchTaken { commit }));
+    }
+    let counts = |review: &Review| !review.dismissed && contribution.head() == Some(&review.sha);
+    inputs.extend(pr.reviews.into_iter().filter(counts).map(|review| {
+        let Review { id, sha, verdict, author: by, body, .. } = review;
+        let dedup = Some(format!("review:{}:{id}:run-{}", run.project, run.id));
+        Input { dedup, ..about(contribution::Event::Reviewed { sha, verdict, by, body }) }
+    }));
     Ok(inputs)
 }
 

@@ -100,6 +100,7 @@ impl Daemon {
         self.engine = None;
         self.memory = Memory::default();
         self.reality().checks.clear();
+        self.reality().hand_ins.checks.clear();
         self.open();
         self.look_after();
     }

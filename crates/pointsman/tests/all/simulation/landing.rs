@@ -42,6 +42,7 @@ impl Daemon {
         }
         let Some(landing) = self.memory.landing.take() else { return };
         match landing.stage {
+            Stage::Build if landing.entry.issue.is_none() => self.land_hand_in(landing.entry),
             Stage::Build => self.build(landing.entry),
             Stage::Test => self.test(landing.entry),
             Stage::Reported => self.memory.landing = Some(landing),
@@ -142,11 +143,16 @@ impl Daemon {
         let event = Event::QueueReported { head: entry.head.clone(), outcome };
         let key = self.reality().key(issue_of(&entry));
         let input = (wanted || landed).then(|| Input::new(key, event));
+        self.reported(entry, input);
+    }
+
+    /// An entry is over, as soon as that is written.
+    pub(super) fn reported(&mut self, entry: QueueEntry, input: Option<Input>) {
         self.memory.landing = Some(Landing { entry: entry.clone(), stage: Stage::Reported });
         self.told(Source::Landing, Item::Reported(input.map(Box::new), Box::new(entry)));
     }
 }
 
 fn issue_of(entry: &QueueEntry) -> Number {
-    entry.issue.expect("every entry is a task's")
+    entry.issue.expect("it is a task's")
 }

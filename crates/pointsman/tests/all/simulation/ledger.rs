@@ -6,6 +6,7 @@ use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::Owner;
+use pointsman_core::run;
 use pointsman_core::task::{self, Stage, State, Task};
 use pointsman_core::vault::Status;
 use pointsman_core::workflow::{self, Workflow, WorkflowId};
@@ -194,6 +195,12 @@ fn count_what_time_brings(event: &EventRow, reality: &Reality) {
     match log::Entry::read(&event.kind, &event.data) {
         Some(log::Entry::RunTimePassed(run) | log::Entry::RunTimedOut(run)) => {
             played(workflow::Event::Run(run.event.expect("it names its event")));
+        }
+        Some(log::Entry::RunContribution(run)) => {
+            let event = run.event.expect("it names its event");
+            if matches!(event, run::Event::LandingBegun { .. } | run::Event::HandInDropped { .. }) {
+                played(workflow::Event::Run(event));
+            }
         }
         Some(
             log::Entry::VaultTimePassed(action)

@@ -4,8 +4,8 @@
 //! A run has two acts. In the first, everything goes wrong that can: crashes between any two steps,
 //! a full disk, a clock that jumps, a forge that does not answer, agents that die, hang or lie,
 //! people who do as they please. In the second, everybody is honest, and every issue has to come to
-//! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `hooks`, `landing`, `vault` and
-//! `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
+//! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `hooks`, `landing`, `vault`,
+//! `hand_ins` and `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
 //! play fails.
 //!
 //! `POINTSMAN_SIMULATIONS` is how many seeds are run, `POINTSMAN_SEED` runs one again, and
@@ -13,6 +13,7 @@
 
 mod chance;
 mod daemon;
+mod hand_ins;
 mod hooks;
 mod landing;
 mod ledger;
@@ -121,13 +122,15 @@ fn play(seed: u64, trace: &Trace, played: &Played) {
 
 /// One step of the first act.
 fn anything(daemon: &mut Daemon) {
-    let step = daemon.reality().chance.below(119);
+    let step = daemon.reality().chance.below(124);
     match step {
         100..103 => daemon.somebody_acts_on_the_vault(),
         103..106 => daemon.somebody_acts_on_runs(),
         106..109 => daemon.look_at_runs(),
         109..116 => runs_act(daemon),
         116..119 => daemon.hear_of_a_session(),
+        119..122 => daemon.check_hand_ins(),
+        122..124 => daemon.somebody_acts_on_hand_ins(),
         0..8 => daemon.tick(),
         8..14 => daemon.hand_out(),
         14..20 => daemon.perform_one(),
@@ -173,11 +176,13 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     daemon.look_for_exits();
     daemon.look_at_runs();
     daemon.run_checks();
+    daemon.check_hand_ins();
     daemon.take_all();
     daemon.land();
     daemon.take_all();
     daemon.everybody_helps(round);
     daemon.everybody_decides();
+    daemon.everybody_settles_hand_ins();
     let busy = daemon.reality().busy_agents();
     for issue in busy {
         daemon.reality().agent_acts(issue);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pointsman_core::part::contribution::Event as About;
 use pointsman_core::part::session::Event as SessionEvent;
 use pointsman_core::run::Event as RunEvent;
 use pointsman_core::task::Event as TaskEvent;
@@ -98,6 +99,18 @@ kinds! { of_run, RUN, RunEvent,
     RunEvent::Answered { .. } => "answered",
     RunEvent::TimePassed => "time_passed",
     RunEvent::Stopped { .. } => "stopped",
+    RunEvent::HandedIn { .. } => "handed_in",
+    RunEvent::LandingBegun { .. } => "landing_begun",
+    RunEvent::HandInDropped { .. } => "hand_in_dropped",
+    RunEvent::CommitPut { .. } => "commit_put",
+    RunEvent::BranchTaken { .. } => "branch_taken",
+    RunEvent::Contribution { about: About::Pushed { .. } } => "pushed",
+    RunEvent::Contribution { about: About::Opened { .. } } => "opened",
+    RunEvent::Contribution { about: About::Observed { .. } } => "observed",
+    RunEvent::Contribution { about: About::ChecksStarted { .. } } => "checks_started",
+    RunEvent::Contribution { about: About::ChecksFinished { .. } } => "checks_finished",
+    RunEvent::Contribution { about: About::Reviewed { .. } } => "reviewed",
+    RunEvent::Contribution { about: About::QueueReported { .. } } => "queue_reported",
     RunEvent::CleanedUp => "cleaned_up",
     RunEvent::EffectGaveUp { .. } => "effect_gave_up",
 }

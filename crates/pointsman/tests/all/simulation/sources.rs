@@ -17,7 +17,7 @@ use super::reality::{Quality, Reality};
 impl Daemon {
     /// Asks the forge about everything that matters.
     pub(super) fn poll_forge(&mut self) {
-        let tasks = self.tasks();
+        let (tasks, runs) = (self.tasks(), self.runs());
         let inputs = {
             let reality = self.reality();
             let labelled = reality.issues.iter().filter(|(_, i)| i.open && i.has(BACKLOG)).map(|(n, _)| *n);
@@ -36,6 +36,7 @@ impl Daemon {
                 })
                 .collect();
             inputs.extend(tasks.iter().flat_map(|task| about(&reality, task)));
+            inputs.extend(runs.iter().flat_map(|run| reality.about_hand_in(run)));
             inputs
         };
         self.told(Source::Forge, Item::Inputs(inputs));
@@ -167,7 +168,7 @@ impl Daemon {
 }
 
 impl Reality {
-    fn verdict(&mut self, issue: Number, sha: &Sha, run: u32) -> CiVerdict {
+    pub(super) fn verdict(&mut self, issue: Number, sha: &Sha, run: u32) -> CiVerdict {
         let log = format!("once:ci-{issue}-{run};");
         if self.fault(12) {
             return CiVerdict::Infra { reason: "exit 137".to_owned(), log };

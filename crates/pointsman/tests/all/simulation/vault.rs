@@ -26,7 +26,7 @@ use super::reality::runs::RunDeed;
 /// The actions that people submit in a story.
 const ACTIONS: u64 = 5;
 /// The runs that people begin in a story.
-const RUNS: usize = 4;
+const RUNS: usize = 6;
 const ANN: &str = "ann";
 
 impl Daemon {

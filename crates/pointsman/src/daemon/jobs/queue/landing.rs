@@ -7,6 +7,7 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::run;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::{text, words};
 use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
@@ -16,7 +17,8 @@ use super::report::{BranchFate, Outcome};
 use super::{QueueWorker, QueuedCandidate, audit, pushes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
-use crate::daemon::hand_in;
+use crate::daemon::effects::hand_in;
+use crate::daemon::engine::Input;
 use crate::daemon::served::Served;
 
 /// How often a server may refuse a push before a person is asked.
@@ -212,8 +214,14 @@ impl QueueWorker<'_> {
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
             if member.entry.issue.is_none() {
                 let (project, candidate) = (&self.served.config.name, &member.built.commit);
-                let open = self.jobs.read(|store| hand_in::open_on(store, project, &member.entry.branch))?;
-                hand_in::about_to_push(&self.jobs.inbox, project, open, candidate)?;
+                let run =
+                    self.jobs.read(|store| hand_in::landing_on(store, project, &member.entry.branch))?;
+                if let Some(run) = run {
+                    // Written before it is there: whoever finds it must not take it for somebody else's.
+                    let put = run::Event::CommitPut { commit: candidate.clone() };
+                    self.jobs.inbox.tell(Input::of_run(run.key(), put));
+                    self.jobs.inbox.wait_until_written();
+                }
             }
             moves.push(PushRef {
                 refname: branch.full(),

@@ -13,8 +13,8 @@ use pointsman_store::{EntryStatus, QueueEntry, StoppedBy};
 
 use super::super::Jobs;
 use super::outcomes::status_word;
+use crate::daemon::effects::hand_in;
 use crate::daemon::effects::put_up_from_job;
-use crate::daemon::hand_in;
 use crate::daemon::served::Served;
 
 /// Tells of a branch that is out and that nobody else is told about: a task's agent and the role that handed something in
@@ -35,7 +35,7 @@ pub(super) fn taken_out(
         | EntryStatus::Removed => return,
     }
     let project = &served.config.name;
-    let handed_in = jobs.read(|store| hand_in::pull_request_of(store, project, &entry.branch));
+    let handed_in = jobs.read(|store| hand_in::landing_on(store, project, &entry.branch));
     if entry.issue.is_some() || !matches!(handed_in, Ok(None)) {
         return;
     }

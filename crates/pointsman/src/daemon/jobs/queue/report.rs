@@ -5,16 +5,20 @@ use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::gateway::Gateway;
-use pointsman_core::ids::TaskKey;
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::part::contribution::Event;
 use pointsman_core::queue::{EntryId, Fault};
-use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
+use pointsman_core::run::{Run, RunId};
+use pointsman_core::task::{CiVerdict, QueueOutcome};
 use pointsman_core::words;
-use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
+use pointsman_core::workflow::{self, WorkflowId};
+use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped, Store};
 
 use super::landing::close_without_merge;
 use super::{QueueWorker, QueuedCandidate, notices, outcomes, pushes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::hand_in;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 
@@ -103,13 +107,16 @@ impl QueueWorker<'_> {
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
             let log_end = log_of(&outcome).to_owned();
-            if let (Some(issue), true) = (entry.issue, wanted || landed) {
-                let key = TaskKey { project: self.served.config.name.clone(), issue };
-                if !landed {
-                    self.show_main(&key, &entry);
+            if wanted || landed {
+                let owner = self.owner(&entry);
+                if let (Some(WorkflowId::Task(key)), false) = (&owner, landed) {
+                    self.show_main(key, &entry);
                 }
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
-                inputs.push(Input::new(key, event));
+                inputs.extend(owner.map(|id| {
+                    let event = workflow::Event::of_contribution(&id, event);
+                    Input::of(id, event)
+                }));
             }
             if !wanted && !landed {
                 entry.status = EntryStatus::Removed;
@@ -150,11 +157,31 @@ impl QueueWorker<'_> {
         }
     }
 
+    /// The workflow whose branch an entry is.
+    fn owner(&self, entry: &QueueEntry) -> Option<WorkflowId> {
+        let project = &self.served.config.name;
+        if let Some(issue) = entry.issue {
+            return Some(TaskKey { project: project.clone(), issue }.into());
+        }
+        match self.jobs.read(|store| hand_in::landing_on(store, project, &entry.branch)) {
+            Ok(run) => run.map(|run| run.key().into()),
+            Err(error) => {
+                // The forge shows what became of it.
+                tracing::warn!(branch = entry.branch, %error, "nobody knows whose branch it is");
+                None
+            }
+        }
+    }
+
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
     pub(super) fn is_wanted(&self, entry: &QueueEntry) -> anyhow::Result<bool> {
         self.jobs.read(|store| {
             let unfinished = store.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
-            let Some(issue) = entry.issue else { return Ok(unfinished) };
+            let Some(issue) = entry.issue else {
+                let run = entry.identity.as_deref().map(|identity| run_of(store, &entry.project, identity));
+                let lands = |run: Run| run.contribution().is_some_and(|part| part.is_queued(&entry.head));
+                return Ok(unfinished && run.transpose()?.flatten().is_none_or(lands));
+            };
             let key = TaskKey { project: self.served.config.name.clone(), issue };
             Ok(unfinished && store.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
         })
@@ -191,6 +218,17 @@ impl QueueWorker<'_> {
         let _ = wait.recv();
         notices::paused(self.jobs, self.served);
     }
+}
+
+/// The run that entered a branch under its own name.
+fn run_of(
+    store: &Store,
+    project: &ProjectName,
+    identity: &str,
+) -> Result<Option<Run>, pointsman_store::Error> {
+    let id = identity.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
+    let run = id.map(|id| store.run(project, RunId(id))).transpose()?.flatten();
+    Ok(run.filter(|run| run.identity() == identity))
 }
 
 /// The end of the log that an outcome has.

@@ -101,7 +101,9 @@ fn e2e_hand_in_waits_for_a_person_where_people_review_and_a_dismissed_one_stays_
     wait_journal(&daemon, "gardener", "pull request #1 needs the review of a person");
     assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Old"));
     let asked = "shop: pull request #1 of the gardener needs your review";
-    assert_eq!(daemon.notices().iter().filter(|notice| notice["title"] == asked).count(), 1);
+    let asks = || daemon.notices().iter().filter(|notice| notice["title"] == asked).count();
+    daemon.wait_for(asked, || (asks() > 0).then_some(()));
+    assert_eq!(asks(), 1);
     daemon.json(&["forge", "pr", "close", "1"]);
     wait_journal(&daemon, "gardener", "pull request #1 was closed by somebody");
     daemon.json(&["formula", "run", "run-gardener"]);

@@ -18,6 +18,7 @@ use pointsman_core::vault::ActionId;
 use pointsman_store::{EffectId, SessionRow};
 
 use super::chance::Chance;
+use super::hand_ins::HandIns;
 use super::played::Played;
 use super::story::Story;
 use super::trace::Trace;
@@ -40,6 +41,7 @@ pub(super) struct Reality {
     pub(super) runs: BTreeMap<RunKey, RunDesk>,
     /// CI that is at work. It belongs to the daemon and dies with it.
     pub(super) checks: BTreeSet<(Number, Sha, u32)>,
+    pub(super) hand_ins: HandIns,
     pub(super) quality: BTreeMap<Sha, Quality>,
     /// Commits that CI has called green.
     pub(super) green: BTreeSet<Sha>,
@@ -97,6 +99,7 @@ impl Reality {
             desks,
             runs: BTreeMap::new(),
             checks: BTreeSet::new(),
+            hand_ins: HandIns::default(),
             quality: BTreeMap::new(),
             green: BTreeSet::new(),
             record: Record::default(),

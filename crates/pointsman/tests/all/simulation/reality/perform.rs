@@ -127,6 +127,7 @@ impl Reality {
             }
             Effect::ReadResult { .. }
             | Effect::NotifyQuestion
+            | Effect::NotifyNeed { .. }
             | Effect::LookAtAction { .. }
             | Effect::CallOffLook { .. }
             | Effect::FireAction { .. }

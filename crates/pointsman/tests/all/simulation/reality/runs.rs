@@ -132,7 +132,7 @@ impl Reality {
                 }
                 Outcome::note(Note::MessageSent { path: PathBuf::from(format!("{}.md", outgoing.id)) })
             }
-            Effect::Notify(_) | Effect::NotifyQuestion => {
+            Effect::Notify(_) | Effect::NotifyQuestion | Effect::NotifyNeed { .. } => {
                 self.record.notices.insert(outgoing.key.clone());
                 Outcome::done()
             }
@@ -147,18 +147,19 @@ impl Reality {
                     Err(why) => run::Event::GaveUp { generation, why },
                 }))
             }
+            Effect::CleanUp if run.is_to_be_looked_through() => self.look_through(run),
             Effect::CleanUp => {
                 let desk = self.run_desk(&key);
                 (desk.phase, desk.pane) = (None, None);
                 Outcome::learned(Event::Run(run::Event::CleanedUp))
             }
-            Effect::ClaimIssue
-            | Effect::SyncBranch
+            Effect::RequestReview { .. } => Outcome::done(),
+            effect @ (Effect::SyncBranch
             | Effect::OpenPullRequest
             | Effect::RunChecks { .. }
-            | Effect::RequestReview { .. }
             | Effect::Enqueue { .. }
-            | Effect::Dequeue
+            | Effect::Dequeue) => self.act_for_hand_in(effect, run),
+            Effect::ClaimIssue
             | Effect::SetLabels { .. }
             | Effect::Comment { .. }
             | Effect::CloseIssue

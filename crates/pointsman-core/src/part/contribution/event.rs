@@ -1,0 +1,60 @@
+//! Facts about a contribution as sources tell them and as the log keeps them, whoever owns the contribution.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CiVerdict, Fact, PrFact, QueueOutcome, ReviewVerdict};
+use crate::ids::{Number, Sha};
+
+/// Something that became known about a contribution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "told", rename_all = "snake_case")]
+pub enum Event {
+    /// The branch is on the forge.
+    Pushed {
+        /// Its head; none if nothing beyond the main branch was pushed.
+        head: Option<Sha>,
+    },
+    Opened {
+        number: Number,
+    },
+    /// The forge was asked about the pull request.
+    Observed {
+        fact: PrFact,
+    },
+    /// CI has begun on this commit.
+    ChecksStarted {
+        sha: Sha,
+    },
+    ChecksFinished {
+        sha: Sha,
+        run: u32,
+        verdict: CiVerdict,
+    },
+    /// A review of this commit is on the forge.
+    Reviewed {
+        sha: Sha,
+        verdict: ReviewVerdict,
+        by: String,
+        body: String,
+    },
+    /// The merge queue has an answer about this head.
+    QueueReported {
+        head: Sha,
+        outcome: QueueOutcome,
+    },
+}
+
+impl Event {
+    /// The fact that the part takes in.
+    pub fn fact(&self) -> Fact<'_> {
+        match self {
+            Self::Pushed { head } => Fact::Pushed { head: head.as_ref() },
+            Self::Opened { number } => Fact::Opened { number: *number },
+            Self::Observed { fact } => Fact::Observed(fact),
+            Self::ChecksStarted { sha } => Fact::ChecksStarted { sha },
+            Self::ChecksFinished { sha, run, verdict } => Fact::ChecksFinished { sha, run: *run, verdict },
+            Self::Reviewed { sha, verdict, by, body } => Fact::Reviewed { sha, verdict: *verdict, by, body },
+            Self::QueueReported { head, outcome } => Fact::QueueReported { head, outcome },
+        }
+    }
+}
