@@ -10,9 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use pointsman_adapters::git::clear_stale_locks;
 use pointsman_adapters::process::{self, Run, signals};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
-use pointsman_core::sandbox::Plan;
+use pointsman_core::sandbox::{Plan, Purpose};
 use pointsman_core::words;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,7 @@ pub fn launch(spec: &Path, side: Side) -> anyhow::Result<Infallible> {
         (Side::Inside, Some(sandbox)) => {
             signals::unshield_this_thread()?;
             sandbox::apply(&sandbox.plan.limits)?;
+            clear_locks(&launch.cwd, &sandbox.plan);
             launch.env.extend(sandbox.env);
         }
         (Side::Outside | Side::Inside, None) => {}
@@ -106,6 +108,18 @@ fn enclose(sandbox: &LaunchSandbox, spec: &Path, cwd: &Path) -> std::io::Error {
         command.env("TERM", term);
     }
     command.exec()
+}
+
+/// Removes the locks that the predecessor's git left when it was killed. All of its processes are gone, or this sandbox would not
+/// have begun. It is done inside, where a link that an agent left leads to nothing but its own.
+fn clear_locks(tree: &Path, plan: &Plan) {
+    let gateways = plan.mounts.iter().filter(|mount| mount.why == Purpose::Gateway);
+    let repositories = std::iter::once(tree.join(".git")).chain(gateways.map(|mount| mount.path.clone()));
+    for repository in repositories.filter(|repository| repository.is_dir()) {
+        if let Err(error) = clear_stale_locks(&repository) {
+            eprintln!("{error}");
+        }
+    }
 }
 
 /// A failure is shown on the terminal and stops nothing: the files are there, committed or not, and

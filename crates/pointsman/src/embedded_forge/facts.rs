@@ -27,6 +27,8 @@ pub(super) struct Repository {
     /// Per pull request the head that was last found not to be on that base: asking again costs a process, and
     /// the daemon asks often.
     unmerged: Mutex<HashMap<Number, UnmergedHead>>,
+    /// Held while a head is remembered: two threads that see the same move would meet at git's lock of the reference.
+    remembering: Mutex<()>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -37,7 +39,7 @@ struct UnmergedHead {
 
 impl Repository {
     pub(super) fn new(mirror: Mirror) -> Self {
-        Self { mirror, unmerged: Mutex::default() }
+        Self { mirror, unmerged: Mutex::default(), remembering: Mutex::default() }
     }
 
     /// Where a branch stands. A name that git would not take is the name of no branch.
@@ -107,6 +109,7 @@ impl Repository {
         if before.as_ref() == Some(head) {
             return Ok(());
         }
+        let _one = self.remembering.lock().unwrap_or_else(PoisonError::into_inner);
         let expect = before.map_or(Expect::Absent, Expect::At);
         // Stale: another process has seen the same move, or a later one.
         self.mirror.update_ref(&remembered_at(pr), head, &expect).map(drop)

@@ -224,3 +224,28 @@ fn e2e_sandbox_show_tells_what_a_session_sees() {
         "{shown}"
     );
 }
+
+/// The first session is killed in the middle of git's work; the second finds its lock.
+const KILLED_IN_GIT: &str = r#"
+read -r greeting
+if [ ! -e tried ]; then
+    touch tried .git/index.lock
+    kill -9 $$
+fi
+echo apples > src/apples.txt
+git add src/apples.txt && git commit --quiet --message 'Add apples' && git push --quiet origin HEAD
+echo PHASE:awaiting_ci > "$PHASE_FILE"
+while read -r line; do case "$line" in *Merged*) echo PHASE:done > "$PHASE_FILE";; esac; done
+"#;
+
+#[test]
+fn e2e_sandbox_a_lock_that_a_killed_git_left_is_gone_before_the_successor_begins() {
+    if !works() {
+        return;
+    }
+    let daemon = shop().set("sandbox.mode", "\"require\"").agent(KILLED_IN_GIT).start();
+    let issue = daemon.file_issue_with("Apples", "please");
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.session(issue)["session"], "dev-shop-1.2", "it died once");
+    assert_eq!(daemon.on_main("src/apples.txt").unwrap(), "apples");
+}
