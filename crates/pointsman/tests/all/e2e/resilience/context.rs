@@ -85,8 +85,8 @@ fn e2e_ac_4_5_what_cannot_be_committed_is_in_a_rescue_ref_and_in_the_tree() {
         format!("write src/pears.txt half a pear\nsay at work\nexit-clean\nsay here\nexpect Answer\n{LAND}");
     let issue = daemon.file_issue("Pears", &script);
     daemon.wait_shown(issue, "at work");
-    // A git that was killed left its lock: nobody can commit.
-    std::fs::write(daemon.tree(issue).join(".git/index.lock"), "").unwrap();
+    // A lock that nobody can remove: nobody can commit.
+    std::fs::create_dir(daemon.tree(issue).join(".git/index.lock")).unwrap();
     measure_context(&daemon, "dev-shop-1.1", 93);
     daemon.wait_session(issue, 2);
     daemon.wait_shown(issue, "here");
