@@ -80,7 +80,7 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
         transcript: open_transcript(&opened.transcript)?,
         telling: TurnReporter::new(&launch, &keep)?,
         turns: 0,
-        room: 0,
+        room: Room(None),
         // Asked now: when the program is replaced, its name stays and this very file goes.
         program: std::env::current_exe().context("this program cannot find itself")?,
         turn_spec: opened.spec.with_extension("turn.json"),
@@ -102,7 +102,7 @@ struct Keeper {
     telling: TurnReporter,
     turns: u32,
     /// What the transcript still takes of this turn.
-    room: usize,
+    room: Room,
     program: PathBuf,
     cancel: Cancel,
 }
@@ -156,16 +156,10 @@ impl Keeper {
 
     /// Something of the agent's, as long as there is room for it: a turn can print far more than anybody reads.
     fn show(&mut self, text: &str) {
-        match self.room.checked_sub(text.len()) {
-            Some(left) => {
-                self.room = left;
-                self.write(text);
-            }
-            None if self.room > 0 => {
-                self.room = 0;
-                self.note("the rest of this turn is not shown");
-            }
-            None => {}
+        match self.room.take(text.len()) {
+            Fits::Yes => self.write(text),
+            Fits::NoLonger => self.note("the rest of this turn is not shown"),
+            Fits::No => {}
         }
     }
 
@@ -174,6 +168,26 @@ impl Keeper {
         if let Err(error) = self.transcript.write_all(text.as_bytes()) {
             eprintln!("pointsman keep: the transcript cannot be written: {error}");
         }
+    }
+}
+
+/// The room for what one turn shows. Once something did not fit, nothing does, however small it is.
+struct Room(Option<usize>);
+
+/// Whether a text is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fits {
+    Yes,
+    /// It is the first that does not: people are told.
+    NoLonger,
+    No,
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Fits {
+        let Some(left) = self.0 else { return Fits::No };
+        self.0 = left.checked_sub(bytes);
+        if self.0.is_some() { Fits::Yes } else { Fits::NoLonger }
     }
 }
 
@@ -216,4 +230,18 @@ fn open_transcript(path: &Path) -> anyhow::Result<File> {
         .map_err(|refusal| anyhow::anyhow!("{} cannot be used: {refusal}", path.display()))?;
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     Ok(OpenOptions::new().append(true).custom_flags(flags.bits().cast_signed()).open(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fits, Room};
+
+    #[test]
+    fn what_does_not_fit_is_told_once_also_if_the_room_was_used_to_the_last_byte() {
+        for sizes in [[4, 4, 1, 1], [4, 3, 2, 1]] {
+            let mut room = Room(Some(8));
+            let fits = sizes.map(|size| room.take(size));
+            assert_eq!(fits, [Fits::Yes, Fits::Yes, Fits::NoLonger, Fits::No], "{sizes:?}");
+        }
+    }
 }

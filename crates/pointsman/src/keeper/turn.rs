@@ -11,7 +11,7 @@ use pointsman_core::sandbox::Purpose;
 use pointsman_core::text;
 use pointsman_core::words;
 
-use super::{Keeper, SHOWN_BYTES};
+use super::{Keeper, Room, SHOWN_BYTES};
 use crate::daemon::Launch;
 
 /// A longer line is passed over: nothing that we act on is so long.
@@ -31,7 +31,7 @@ impl Keeper {
     pub(super) fn turn(&mut self, sitting: &KeeperLock, prompt: &str) -> anyhow::Result<Ended> {
         self.turns += 1;
         let number = self.turns;
-        self.room = SHOWN_BYTES;
+        self.room = Room(Some(SHOWN_BYTES));
         self.write(&words::turn::begins(number, prompt));
         let spec = self.turn_spec.clone();
         let description = serde_json::to_vec_pretty(&self.launch_of_turn())?;
