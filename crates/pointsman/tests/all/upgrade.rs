@@ -57,7 +57,8 @@ fn works(fruit: &str) -> String {
 /// that waits for approval; replaces the program; and sees all four to their end.
 fn upgrade(runtime: &str, end: fn(&TestDaemon)) {
     let Some(installation) = Installation::of_old_version() else { return };
-    let handler = r#"["/bin/sh", "-c", "echo ran >> \"$HOME/fired\""]"#;
+    // Not by the variable: the testkit would switch the sandbox off for it, with a key that 0.1.0 does not know.
+    let handler = r#"["/bin/sh", "-c", "echo ran >> ~/fired"]"#;
     let daemon = Setup::new(installation.program())
         .reviewed()
         .set("agent.runtime", &format!("{runtime:?}"))
