@@ -93,7 +93,8 @@ pub(super) fn queue(place: &Workspace, way: &QueueCase) -> anyhow::Result<Timing
     };
     let (gate, most) = (gate(way.gate_seconds, &marks(&stage)), most.to_string());
     let how = ["--strategy", strategy, "--batch-size", &most, "--depth", &most, "--gate", &gate];
-    stage.start(&[&["merge-queue", "serve", "--repo", &repo][..], &how].concat())?;
+    // Outside, as the plain way: its gate leaves marks in the home.
+    stage.start(&[&["merge-queue", "serve", "--repo", &repo, "--sandbox", "off"][..], &how].concat())?;
     stage.pointsman(&["merge-queue", "pause", "--repo", &repo])?;
     for n in 0..way.branches {
         stage.pointsman(&["merge-queue", "add", "--repo", &repo, &branch(n)])?;
