@@ -11,6 +11,7 @@ pub mod board;
 pub mod chat;
 pub mod claim;
 pub mod claude;
+pub mod concern;
 pub mod config;
 pub mod decision;
 pub mod dependencies;

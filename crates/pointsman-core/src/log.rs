@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
+use crate::concern::{self, About};
 use crate::decision::{self, Unconfirmed};
 use crate::health::Finding;
 use crate::ids::{Number, Sha};
@@ -98,6 +99,20 @@ pub enum Entry {
     QuestionAsked(Question),
     QuestionReminded(Question),
     QuestionSettled(Question),
+    /// Something happened to a condition that needs a person.
+    ConcernChanged {
+        about: About,
+        #[serde(flatten)]
+        event: concern::Event,
+        /// The reason why it was refused, if it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
+
+    /// A person gave more of a budget.
+    BudgetGranted {
+        name: String,
+    },
 
     QueueEntered(QueueEntry),
     QueueMoved(QueueEntry),
@@ -392,6 +407,8 @@ impl Entry {
             Self::QuestionAsked(_) => "question_asked",
             Self::QuestionReminded(_) => "question_reminded",
             Self::QuestionSettled(_) => "question_settled",
+            Self::ConcernChanged { .. } => "concern_changed",
+            Self::BudgetGranted { .. } => "budget_granted",
             Self::QueueEntered(_) => "queue_entered",
             Self::QueueMoved(_) => "queue_moved",
             Self::QueuePaused { .. } => "queue_paused",

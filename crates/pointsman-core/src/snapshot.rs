@@ -76,6 +76,7 @@ impl Snapshot for crate::value::RoleValue {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::ScheduleMemory {}
 impl Snapshot for crate::decision::Memory {}
+impl Snapshot for crate::session::budget::Grants {}
 impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
@@ -278,6 +279,9 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
     match name.split_once('.') {
         None if name == "results" => crate::value::Following::read(version, text).map(drop),
         None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
+        None | Some(_) if name == crate::session::budget::Grants::MEMORY => {
+            crate::session::budget::Grants::read(version, text).map(drop)
+        }
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
         Some(("value", _)) => crate::value::RoleValue::read(version, text).map(drop),
         Some(("timetable", _)) => crate::timetable::ScheduleMemory::read(version, text).map(drop),

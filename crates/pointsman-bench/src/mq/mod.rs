@@ -30,7 +30,7 @@ const SPECULATIVE: Policy = Policy { strategy: Strategy::Speculative { depth: EI
 /// What is to be reached (issue 4).
 const SEQUENTIAL_LIMIT: f64 = 21.2;
 const BATCH_LIMIT: f64 = 12.0;
-const SPECULATIVE_LIMIT: f64 = 8.5;
+const SPECULATIVE_LIMIT: f64 = 8.3;
 const OVERHEAD_LIMIT: f64 = 0.15;
 const CONFLICTS_LIMIT: f64 = 1000.0;
 

@@ -112,6 +112,7 @@ impl Event {
                 | session::Event::DialogSeen { .. }
                 | session::Event::HooksSilent { .. }
                 | session::Event::BudgetReached { .. }
+                | session::Event::BudgetGranted
                 | session::Event::MessageUnacknowledged { .. } => {
                     match (ends, before.question.is_none() && run.question.is_some()) {
                         (true, _) => log::Entry::RunGaveUp,

@@ -102,17 +102,19 @@ impl<'a> Draft<'a> {
                 self.notify(words::run::response(&self.run, text));
                 Ok(())
             }
-            session::Event::BudgetReached { level: Level::Hard, what } if self.run.demand().spends() => {
+            session::Event::BudgetReached { level: Level::Hard, what, .. } if self.run.demand().spends() => {
                 // Nothing of a run lands: it ends at once, with its work captured, and not after the turn.
                 self.over(Status::Stopped, &words::reason::budget(what), Exit::Exhausted);
                 Ok(())
             }
-            session::Event::BudgetReached { level, what } => {
+            session::Event::BudgetReached { level, what, until } => {
                 let around = self.around();
-                let reactions = self.run.session.budget_reached(*level, what, &around)?;
+                let reactions = self.run.session.budget_reached(*level, what, *until, &around)?;
                 self.follow(reactions);
                 Ok(())
             }
+            // A run that used up its budget is over.
+            session::Event::BudgetGranted => self.run.session.budget_granted(self.now),
             session::Event::MessageUnacknowledged { message, headline } => {
                 let demand = self.run.demand();
                 let reaction = self.run.session.message_unacknowledged(*message, headline, demand)?;

@@ -226,7 +226,7 @@ fn a_run_hands_over_a_full_context_and_ends_at_its_budget() {
     let Transition { run, effects } = go(&asked, ended(1), 2).unwrap();
     assert_eq!(effects, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
     assert_eq!(run.session.handoffs, 1);
-    let spent = session::Event::BudgetReached { level: Level::Hard, what: "the day".to_owned() };
+    let spent = session::Event::BudgetReached { level: Level::Hard, what: "the day".to_owned(), until: None };
     let (over, orders) = took(&running(), told(1, spent), 1);
     assert_eq!((over.status, orders), (Status::Stopped, vec!["end_session", "clean_up"]));
 }

@@ -1,5 +1,7 @@
 //! Budgets of work, and the spending so far.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Budget, Span, Usd};
@@ -180,6 +182,21 @@ impl Limit {
         }
     }
 
+    /// The same limit several times over.
+    #[must_use]
+    pub fn times(self, n: u64) -> Self {
+        let times = |limit: Option<u64>| limit.map(|limit| limit.saturating_mul(n));
+        Self {
+            tokens: times(self.tokens),
+            fresh_tokens: times(self.fresh_tokens),
+            micro_usd: times(self.micro_usd),
+            turns: times(self.turns),
+            restarts: times(self.restarts),
+            millis: times(self.millis),
+            unreported_millis: times(self.unreported_millis),
+        }
+    }
+
     /// Whether anything is limited.
     pub fn is_any(self) -> bool {
         self != Self::default()
@@ -197,6 +214,49 @@ fn micro(usd: Usd) -> u64 {
 
 fn millis(span: Span) -> u64 {
     u64::try_from(span.duration().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The limits themselves: `5.00 USD, 100 turns`.
+pub fn describe_limit(limit: Limit) -> String {
+    let parts = [
+        limit.micro_usd.map(|most| format!("{} USD", dollars(most))),
+        limit.tokens.map(|most| format!("{most} tokens")),
+        limit.fresh_tokens.map(|most| format!("{most} fresh tokens")),
+        limit.turns.map(|most| format!("{most} turns")),
+        limit.restarts.map(|most| format!("{most} restarts")),
+        limit.millis.map(|most| format!("{} of wall time", clock_time(most))),
+        limit
+            .unreported_millis
+            .map(|most| format!("{} {}", clock_time(most), words::daemon::budget::OF_SILENT_SESSIONS)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// More of a budget, as people granted it: how often, by the name of the budget. A grant is as large as the limit itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Grants(pub BTreeMap<String, u64>);
+
+impl Grants {
+    /// The name under which they are remembered.
+    pub const MEMORY: &str = "budget.grants";
+    /// Grants of so many budgets are remembered. Those of past days come first in the order of names, and go first.
+    const MOST: usize = 1000;
+
+    /// A limit with everything that was granted beyond it.
+    #[must_use]
+    pub fn raise(&self, name: &str, limit: Limit) -> Limit {
+        limit.times(self.0.get(name).copied().unwrap_or(0).saturating_add(1))
+    }
+
+    /// Grants a budget once more.
+    pub fn grant(&mut self, name: &str) {
+        let count = self.0.entry(name.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        while self.0.len() > Self::MOST {
+            self.0.pop_first();
+        }
+    }
 }
 
 /// The amount that was spent, and its limit where there is one: `0.42 of 2.50 USD, 900 tokens`.
@@ -292,7 +352,7 @@ fn part(used: u64, limit: u64) -> Level {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, Limit, Spent, TokenClasses, describe, dollars, level};
+    use super::{Grants, Level, Limit, Spent, TokenClasses, describe, describe_limit, dollars, level};
     use crate::config::Config;
 
     #[test]
@@ -309,6 +369,19 @@ mod tests {
             Level::Hard,
             "zero means nothing"
         );
+    }
+
+    #[test]
+    fn a_grant_is_as_large_as_the_limit_itself() {
+        let limit = Limit { micro_usd: Some(5_000_000), turns: Some(10), ..Limit::default() };
+        let mut grants = Grants::default();
+        assert_eq!(grants.raise("issue-3", limit), limit);
+        grants.grant("issue-3");
+        assert_eq!(describe_limit(grants.raise("issue-3", limit)), "10.00 USD, 20 turns");
+        assert_eq!(grants.raise("issue-4", limit), limit, "each budget is granted by itself");
+        let spent = Spent { micro_usd: 6_000_000, ..Spent::default() };
+        assert_eq!(level(spent, limit), Level::Hard);
+        assert_eq!(level(spent, grants.raise("issue-3", limit)), Level::Within);
     }
 
     #[test]

@@ -173,7 +173,12 @@ pub enum Event {
     BudgetReached {
         level: Level,
         what: String,
+        /// When there is a new budget; none if only a person can give one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
+    /// A person has given its session more.
+    BudgetGranted,
     /// A person answered an escalation.
     Answered {
         by: String,
@@ -220,7 +225,8 @@ impl Event {
             Told::ResponseGiven { text } => Self::ResponseGiven { generation, text },
             Told::DialogSeen { what, picture } => Self::DialogSeen { generation, what, picture },
             Told::HooksSilent { required, picture } => Self::HooksSilent { generation, required, picture },
-            Told::BudgetReached { level, what } => Self::BudgetReached { level, what },
+            Told::BudgetReached { level, what, until } => Self::BudgetReached { level, what, until },
+            Told::BudgetGranted => Self::BudgetGranted,
             Told::MessageUnacknowledged { message, headline } => {
                 Self::MessageUnacknowledged { message, headline }
             }

@@ -17,7 +17,7 @@ pub use effect::{Effect, Exit, Headline, Notice, Opening};
 pub use event::{Event, Order};
 pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::Policy;
-pub use questions::{held_up, questions};
+pub use questions::{STANDING, held_up, questions, standing};
 pub use signals::signals;
 pub use state::{State, Task};
 pub use step::{Transition, step};

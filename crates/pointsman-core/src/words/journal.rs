@@ -63,6 +63,8 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::QuestionAsked(_)
         | Logged::QuestionReminded(_)
         | Logged::QuestionSettled(_)
+        | Logged::ConcernChanged { .. }
+        | Logged::BudgetGranted { .. }
         | Logged::MainAudited { .. }
         | Logged::LandingReverted { .. }
         | Logged::ScheduleLooked { .. }

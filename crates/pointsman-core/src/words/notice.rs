@@ -37,6 +37,11 @@ fn with_log(log_end: &str) -> String {
     }
 }
 
+/// The end of a whole log, below a text.
+pub(super) fn log_block(log: &str) -> String {
+    with_log(&log_end(log))
+}
+
 /// The log of the last run, where a question or a block is about it.
 fn ci_log(task: &Task) -> String {
     let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == Cause::Ci);
@@ -74,22 +79,6 @@ pub fn taken_out(out: &TakenOut<'_>) -> Notice {
     }
     body += &with_log(&log_end(log));
     notice(format!("{branch} is out of the merge queue of {project}: {status}"), body, false)
-}
-
-/// The merge queue has paused itself.
-pub fn queue_paused(project: &ProjectName, reason: &str) -> Notice {
-    let body = format!(
-        "Why: {}\nLook: pointsman merge-queue status\nGo on: pointsman merge-queue resume",
-        text::clean_line(reason, 1000)
-    );
-    notice(format!("The merge queue of {project} is paused"), body, true)
-}
-
-/// Nothing lands because main fails its own gate.
-pub fn main_is_red(project: &ProjectName, reason: &str, log: &str, log_path: Option<&str>) -> Notice {
-    let path = log_path.map(|path| format!("\nLog: {}", text::clean_line(path, 300))).unwrap_or_default();
-    let body = format!("{}{path}{}", text::clean_line(reason, 600), with_log(&log_end(log)));
-    notice(format!("The main branch of {project} is red"), body, true)
 }
 
 fn notice(title: String, body: String, urgent: bool) -> Notice {

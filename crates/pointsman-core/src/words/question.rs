@@ -1,15 +1,23 @@
 //! Questions, to the people who settle them.
 
+use crate::ids::{Number, Sha};
 use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
-use crate::task::{Order, State};
-use crate::text::clean_line;
+use crate::task::{Notice, Order, State, Task};
+use crate::text::{clean_block, clean_line};
 use crate::time::Timestamp;
 
 /// Longest piece of outside text in a line.
 const TEXT_CHARS: usize = 200;
+/// Longest text of a question in a notice.
+const NOTICE_BYTES: usize = 2000;
 
 /// Time alone changes nothing about it yet.
 pub const NOTHING_IS_DUE: &str = "neither a reminder nor the time-out of the question is due";
+
+/// Nobody has asked anything.
+pub const NOTHING_ASKED: &str = "there is no question to settle";
+/// A question that another one took the place of.
+pub const ASKED_IN_OTHER_WORDS: &str = "things have changed, and there is a newer question";
 
 /// The heading of a kind.
 pub fn heading(kind: Kind) -> &'static str {
@@ -58,7 +66,105 @@ pub fn settle(question: &Question) -> Vec<String> {
         Act::Answer => format!("pointsman inbox answer {id} \"…\""),
         Act::Dismiss => format!("pointsman inbox dismiss {id}"),
     };
-    question.kind.traits().acts.iter().map(command).collect()
+    let mut commands: Vec<String> = question.kind.traits().acts.iter().map(command).collect();
+    if question.kind == Kind::QueuePaused {
+        // `merge-queue serve` has no inbox.
+        commands.push("pointsman merge-queue resume".to_owned());
+    }
+    commands
+}
+
+/// People are told of a question of their project.
+pub fn notice(question: &Question) -> Notice {
+    let repeat = question.notices.saturating_sub(1);
+    let again = if repeat > 0 { format!(" (asked {} times)", question.notices) } else { String::new() };
+    Notice {
+        title: format!("{}: {}{again}", question.source.project, heading(question.kind)),
+        body: format!(
+            "{}\nTo settle it, run: {}",
+            clean_block(question.text(), NOTICE_BYTES),
+            settle(question).join(", or: ")
+        ),
+        urgent: true,
+        repeat,
+    }
+}
+
+pub const QUEUE_GOES_ON: &str = "the merge queue goes on";
+pub const MAIN_IS_GREEN: &str = "main passes its gate";
+
+/// The merge queue has paused itself.
+pub fn queue_paused(reason: &str, since: Timestamp) -> String {
+    format!(
+        "{}\nThe merge queue has been paused since {}. `pointsman merge-queue status` shows the details.",
+        clean_line(reason, 1000),
+        super::queue::clock_time(since)
+    )
+}
+
+/// A task is stuck.
+pub fn blocked(task: &Task) -> String {
+    format!(
+        "#{} is blocked: {}\nTo try again, run `pointsman task start {}`.",
+        task.key.issue,
+        why(task),
+        task.key.issue
+    )
+}
+
+/// An agent turned a task down.
+pub fn turned_down(task: &Task) -> String {
+    let issue = task.key.issue;
+    format!(
+        "The agent refused #{issue}: {}\nChange the issue, then run `pointsman task start {issue}`.",
+        why(task)
+    )
+}
+
+/// A pull request waits for a person.
+pub fn review(task: &Task, pr: Number, head: &Sha) -> String {
+    format!(
+        "#{} {}: pull request {pr} at {} waits for your review.\nLook at it with `pointsman forge pr diff {pr}` and \
+         `pointsman forge pr checks {pr}`.",
+        task.key.issue,
+        clean_line(&task.title, TEXT_CHARS),
+        head.short()
+    )
+}
+
+fn why(task: &Task) -> String {
+    clean_line(task.reason.as_deref().unwrap_or("no reason was given"), TEXT_CHARS)
+}
+
+pub const NOT_WAITED_FOR: &str = "nobody waits for it any more";
+
+/// A review is given where the pull request is.
+pub fn review_on_the_forge(pr: Number) -> String {
+    format!("review pull request {pr} on the forge; the task goes on as soon as the review is there")
+}
+
+/// The pull request has another head than the one that the question names.
+pub fn another_head(pr: Number) -> String {
+    format!("pull request {pr} has changed since; `pointsman inbox` shows the new question")
+}
+
+/// A budget is used up. The text names the limit and not what was spent, so that it stays the same.
+pub fn budget(whose: &str, limit: &str, until: Option<Timestamp>) -> String {
+    let otherwise = match until {
+        Some(at) => format!("Without more, work goes on at {}.", super::queue::clock_time(at)),
+        None => "Without more, the work stops here; nothing is lost.".to_owned(),
+    };
+    format!(
+        "The budget {whose} is used up ({limit}).\nApprove to grant the same amount once more. {otherwise}"
+    )
+}
+
+pub const BUDGET_IS_NOT_USED_UP: &str = "the budget is not used up any more";
+
+/// Nothing lands because main fails its own gate.
+pub fn main_is_red(reason: &str, log: &str, log_path: Option<&str>) -> String {
+    let path = log_path.map(|path| format!("\nLog: {}", clean_line(path, 300))).unwrap_or_default();
+    format!("{}{path}{}", clean_line(reason, 600), super::notice::log_block(log))
 }
 
 /// It cannot be settled in this way.

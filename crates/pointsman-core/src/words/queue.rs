@@ -151,7 +151,7 @@ pub fn belongs_to_task(entry: i64, issue: Number) -> String {
 }
 
 /// Hours and minutes of the day, in UTC.
-fn clock_time(at: Timestamp) -> String {
+pub(super) fn clock_time(at: Timestamp) -> String {
     let minutes = at.0.div_euclid(60_000).rem_euclid(24 * 60);
     format!("{:02}:{:02} UTC", minutes / 60, minutes % 60)
 }

@@ -165,9 +165,14 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
+pub const WAITS_FOR_NO_BUDGET: &str = "it does not wait for a budget";
+
 /// An order to start is not followed, because the budget is used up.
 pub fn budget_of_order(what: &str) -> String {
-    format!("{}; raise it in pointsman.toml first", budget(what))
+    format!(
+        "{}. `pointsman inbox` has a question that grants more, or raise it in pointsman.toml",
+        budget(what)
+    )
 }
 
 /// A rate limit that is nearly used up.

@@ -13,6 +13,9 @@ pub fn waiting_for(task: &Task) -> Option<String> {
             let open: Vec<String> = task.open_dependencies.iter().map(|n| format!("#{n}")).collect();
             format!("dependencies to be closed: {}", open.join(", "))
         }
+        State::Working if task.session.waits_for_budget => {
+            "a new budget, or a person's yes to more: pointsman inbox".to_owned()
+        }
         State::Working => match task.session.stage {
             Stage::None if task.session.restart_at.is_some() => {
                 "the back-off before a new session".to_owned()

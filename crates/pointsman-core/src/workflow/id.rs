@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::concern::{About, ConcernKey};
 use crate::ids::{ActionKey, Number, ProjectName, RunKey, TaskKey};
 use crate::role::Role;
 use crate::run::RunId;
@@ -13,6 +14,7 @@ pub enum WorkflowId {
     Task(TaskKey),
     Run(RunKey),
     Vault(ActionKey),
+    Concern(ConcernKey),
 }
 
 impl WorkflowId {
@@ -22,6 +24,7 @@ impl WorkflowId {
             Self::Task(key) => &key.project,
             Self::Run(key) => &key.project,
             Self::Vault(key) => &key.project,
+            Self::Concern(key) => &key.project,
         }
     }
 
@@ -29,7 +32,7 @@ impl WorkflowId {
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Self::Task(key) => Some(key),
-            Self::Run(_) | Self::Vault(_) => None,
+            Self::Run(_) | Self::Vault(_) | Self::Concern(_) => None,
         }
     }
 
@@ -37,7 +40,7 @@ impl WorkflowId {
     pub fn run(&self) -> Option<&RunKey> {
         match self {
             Self::Run(key) => Some(key),
-            Self::Task(_) | Self::Vault(_) => None,
+            Self::Task(_) | Self::Vault(_) | Self::Concern(_) => None,
         }
     }
 
@@ -46,13 +49,14 @@ impl WorkflowId {
         self.task().map(|key| key.issue)
     }
 
-    /// The identity of its sessions, the same across generations: `dev-shop-3`, `planner-shop-7`. An action has none, and its
-    /// name is no identity.
+    /// The identity of its sessions, the same across generations: `dev-shop-3`, `planner-shop-7`. Those without
+    /// sessions have none, and their names are no identities.
     pub fn identity(&self) -> String {
         match self {
             Self::Task(key) => key.identity(),
             Self::Run(key) => key.identity(),
             Self::Vault(key) => key.to_string(),
+            Self::Concern(key) => key.to_string(),
         }
     }
 
@@ -79,12 +83,13 @@ impl WorkflowId {
     }
 
     /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`,
-    /// `vault/deploy-1`.
+    /// `vault/deploy-1`, `concern/trust`.
     pub fn lane(&self) -> String {
         match self {
             Self::Task(key) => format!("task/{}", key.issue),
             Self::Run(key) => format!("run/{}/{}", key.role, key.id),
             Self::Vault(key) => format!("vault/{}", key.id),
+            Self::Concern(key) => format!("concern/{}", key.about),
         }
     }
 
@@ -99,6 +104,7 @@ impl WorkflowId {
                 Some(Self::Run(RunKey { project, role: role.parse().ok()?, id: RunId(id.parse().ok()?) }))
             }
             "vault" => Some(Self::Vault(ActionKey { project, id: rest.to_owned().try_into().ok()? })),
+            "concern" => Some(Self::Concern(ConcernKey { project, about: About::new(rest)? })),
             _ => None,
         }
     }
@@ -122,12 +128,19 @@ impl From<ActionKey> for WorkflowId {
     }
 }
 
+impl From<ConcernKey> for WorkflowId {
+    fn from(key: ConcernKey) -> Self {
+        Self::Concern(key)
+    }
+}
+
 impl fmt::Display for WorkflowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(key) => key.fmt(f),
             Self::Run(key) => key.fmt(f),
             Self::Vault(key) => key.fmt(f),
+            Self::Concern(key) => key.fmt(f),
         }
     }
 }
@@ -135,6 +148,7 @@ impl fmt::Display for WorkflowId {
 #[cfg(test)]
 mod tests {
     use super::WorkflowId;
+    use crate::concern::{About, ConcernKey};
     use crate::ids::{ActionKey, ProjectName, RunKey, TaskKey};
     use crate::role::Role;
     use crate::run::RunId;
@@ -158,10 +172,15 @@ mod tests {
         let action = WorkflowId::Vault(action);
         assert_eq!(WorkflowId::parse_lane(&project, &action.lane()), Some(action.clone()));
         assert_eq!(WorkflowId::parse_identity(&action.identity()), None, "it has no sessions");
+        let about = About::new("secret/3f.a").unwrap();
+        let concern = WorkflowId::Concern(ConcernKey { project: project.clone(), about });
+        assert_eq!(WorkflowId::parse_lane(&project, &concern.lane()), Some(concern.clone()));
+        assert_eq!(WorkflowId::parse_identity(&concern.identity()), None, "it has no sessions");
         for bad in ["", "dev", "dev-shop", "dev-shop-x.1", "dev-shop-3", "cook-shop-3.1", "dev-$(id)-3.1"] {
             assert_eq!(WorkflowId::parse_session(bad), None, "{bad}");
         }
-        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/", "vault/A"] {
+        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/", "vault/A", "concern/", "concern/A"]
+        {
             assert_eq!(WorkflowId::parse_lane(&project, bad), None, "{bad}");
         }
     }

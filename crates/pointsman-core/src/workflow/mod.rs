@@ -1,4 +1,4 @@
-//! Workflows: the durable things of Pointsman. A task, a run of a formula and a vault action each are one.
+//! Workflows: the durable things of Pointsman. A task, a run of a formula, a vault action and a concern each are one.
 //!
 //! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. The
 //! engine knows workflows only by [`WorkflowId`], [`Workflow`] and [`Event`], so that all of them share one way in, one
@@ -13,9 +13,11 @@ use std::sync::{Arc, LazyLock};
 pub use id::WorkflowId;
 pub use signals::signals;
 
+use crate::concern::{self, Concern};
 use crate::config::Config;
 use crate::ids::ActionKey;
 use crate::part::contribution::{self, Contribution};
+use crate::part::question::{self, Question};
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
 use crate::run::{self, Run, Subject};
@@ -46,6 +48,7 @@ pub enum Event {
     Task(task::Event),
     Run(run::Event),
     Vault(vault::Event),
+    Concern(concern::Event),
 }
 
 impl Event {
@@ -53,8 +56,8 @@ impl Event {
     pub fn of_session(id: &WorkflowId, generation: u32, event: session::Event) -> Self {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_session(generation, event)),
-            // An action has no session: as every event of another kind, it refuses this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) => {
+            // The others have no session: as every event of another kind, they refuse this one.
+            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
                 Self::Run(run::Event::Session { generation, told: event })
             }
         }
@@ -64,8 +67,10 @@ impl Event {
     pub fn of_contribution(id: &WorkflowId, event: contribution::Event) -> Self {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_contribution(event)),
-            // An action has none: as every event of another kind, it refuses this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) => Self::Run(run::Event::Contribution { about: event }),
+            // The others have none: as every event of another kind, they refuse this one.
+            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
+                Self::Run(run::Event::Contribution { about: event })
+            }
         }
     }
 
@@ -75,6 +80,7 @@ impl Event {
             WorkflowId::Task(_) => Self::Task(task::Event::TimePassed),
             WorkflowId::Run(_) => Self::Run(run::Event::TimePassed),
             WorkflowId::Vault(_) => Self::Vault(vault::Event::TimePassed),
+            WorkflowId::Concern(_) => Self::Concern(concern::Event::TimePassed),
         }
     }
 
@@ -88,6 +94,7 @@ impl Event {
             WorkflowId::Task(_) => Self::Task(task::Event::EffectGaveUp { effect: kind, error }),
             WorkflowId::Run(_) => Self::Run(run::Event::EffectGaveUp { effect: kind, error }),
             WorkflowId::Vault(_) => Self::Vault(vault::Event::effect_gave_up(effect, &error)),
+            WorkflowId::Concern(_) => Self::Concern(concern::Event::EffectGaveUp { error }),
         }
     }
 }
@@ -98,6 +105,7 @@ pub enum Workflow {
     Task(Arc<Task>),
     Run(Arc<Run>),
     Vault(Arc<vault::Entry>),
+    Concern(Arc<Concern>),
 }
 
 /// The session of those who have none.
@@ -110,6 +118,7 @@ impl Workflow {
             Self::Task(task) => WorkflowId::Task(task.key.clone()),
             Self::Run(run) => WorkflowId::Run(run.key()),
             Self::Vault(entry) => WorkflowId::Vault(entry.key()),
+            Self::Concern(concern) => WorkflowId::Concern(concern.key.clone()),
         }
     }
 
@@ -118,7 +127,7 @@ impl Workflow {
         match self {
             Self::Task(task) => &task.session,
             Self::Run(run) => &run.session,
-            Self::Vault(_) => &NO_SESSION,
+            Self::Vault(_) | Self::Concern(_) => &NO_SESSION,
         }
     }
 
@@ -127,7 +136,7 @@ impl Workflow {
         match self {
             Self::Task(task) => Some(&task.contribution),
             Self::Run(run) => run.contribution(),
-            Self::Vault(_) => None,
+            Self::Vault(_) | Self::Concern(_) => None,
         }
     }
 
@@ -143,6 +152,8 @@ impl Workflow {
             Self::Task(_) => Task::ROLE,
             Self::Run(run) => run.formula.role(),
             Self::Vault(_) => vault::ROLE,
+            // It has no sessions.
+            Self::Concern(_) => Task::ROLE,
         }
     }
 
@@ -151,7 +162,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.state.demand(),
             Self::Run(run) => run.demand(),
-            Self::Vault(_) => Demand::Nothing,
+            Self::Vault(_) | Self::Concern(_) => Demand::Nothing,
         }
     }
 
@@ -160,7 +171,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.phase.is_some(),
             Self::Run(run) => run.phase.is_some(),
-            Self::Vault(_) => false,
+            Self::Vault(_) | Self::Concern(_) => false,
         }
     }
 
@@ -170,6 +181,7 @@ impl Workflow {
             Self::Task(task) => &task.title,
             Self::Run(run) => &run.formula.name,
             Self::Vault(entry) => entry.id().as_str(),
+            Self::Concern(concern) => concern.key.about.as_str(),
         }
     }
 
@@ -179,6 +191,7 @@ impl Workflow {
             Self::Task(task) => task.wake_at(),
             Self::Run(run) => run.wake_at(&rules.run(run)),
             Self::Vault(entry) => entry.wake_at(),
+            Self::Concern(concern) => concern.wake_at(),
         }
     }
 
@@ -190,6 +203,17 @@ impl Workflow {
             }
             Self::Run(run) => run.is_open(),
             Self::Vault(entry) => entry.is_open(),
+            Self::Concern(concern) => concern.is_open(),
+        }
+    }
+
+    /// The question that it asks a person.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Task(task) => task.escalation.as_ref(),
+            Self::Run(run) => run.question.as_ref(),
+            Self::Vault(entry) => entry.asked.as_ref(),
+            Self::Concern(concern) => concern.asked.as_ref(),
         }
     }
 }
@@ -200,12 +224,14 @@ pub struct Rules {
     pub config: Arc<Config>,
     task: task::Policy,
     vault: vault::Policy,
+    question: question::Policy,
 }
 
 impl Rules {
     /// The rules that a configuration sets.
     pub fn new(config: Arc<Config>) -> Self {
-        Self { task: task::Policy::new(&config), vault: vault::Policy::new(&config), config }
+        let task = task::Policy::new(&config);
+        Self { question: task.question(), task, vault: vault::Policy::new(&config), config }
     }
 
     fn run(&self, run: &Run) -> run::Policy {
@@ -240,7 +266,12 @@ pub fn step(workflow: &Workflow, event: &Event, rules: &Rules, now: Timestamp) -
             let vault::Transition { entry, effects } = vault::step(entry, event, &rules.vault, now)?;
             Ok(Next { workflow: Workflow::Vault(Arc::new(entry)), effects, told: Vec::new() })
         }
-        (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_), _) => {
+        (Workflow::Concern(concern), Event::Concern(event)) => {
+            let concern::Transition { concern, effects } =
+                concern::step(concern, event, &rules.question, now)?;
+            Ok(Next { workflow: Workflow::Concern(Arc::new(concern)), effects, told: Vec::new() })
+        }
+        (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_), _) => {
             Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned()))
         }
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use pointsman_core::concern::ConcernKey;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::Topic;
@@ -79,6 +80,8 @@ pub struct Change {
     pub vault: Option<vault::Entry>,
     /// The run of a formula that it is about, as it is now.
     pub run: Option<Run>,
+    /// The concern that it is about. Its question is its snapshot, so there is nothing else to write.
+    pub concern: Option<ConcernKey>,
     /// What people are to be told with it.
     pub notices: Vec<NewNotice>,
     /// A person's words that it is about, kept for an agent.
@@ -336,6 +339,7 @@ impl Change {
             work_state: None,
             vault: None,
             run: None,
+            concern: None,
             notices: Vec::new(),
             reply: None,
             signals: Vec::new(),
@@ -687,6 +691,9 @@ fn owner(change: &Change, project: Option<&ProjectName>, issue: Option<u64>) -> 
     }
     if let Some(entry) = &change.vault {
         return Some(WorkflowId::Vault(entry.key()));
+    }
+    if let Some(key) = &change.concern {
+        return Some(WorkflowId::Concern(key.clone()));
     }
     Some(WorkflowId::Task(TaskKey { project: project?.clone(), issue: issue? }))
 }

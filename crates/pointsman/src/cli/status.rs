@@ -259,8 +259,11 @@ fn print(
             ))?;
         }
         // Tasks and vault actions are told by themselves.
-        let of_runs = |(asked, _): &&(Question, usize)| matches!(asked.source.owner, Owner::Run(_));
-        for (asked, _) in glance.questions.iter().filter(of_runs) {
+        let told_elsewhere = |owner: &Owner| match owner {
+            Owner::Task(_) | Owner::Vault(_) => true,
+            Owner::Run(_) | Owner::Concern(_) => false,
+        };
+        for (asked, _) in glance.questions.iter().filter(|(asked, _)| !told_elsewhere(&asked.source.owner)) {
             let colour = style::BUSY;
             let settle = words::question::settle(asked).join(", or: ");
             out.line(format!(

@@ -94,6 +94,8 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Vault { project, command } => vault::answer(engine, project, command),
         Request::Inbox { project, question, command } => {
             follow.run = true;
+            // An answer may let a paused merge queue go on.
+            follow.land = Some(project.clone());
             questions::settle(engine, project, *question, command)
         }
         Request::ResumeRole { project, role } => factory::resume(engine, project, *role),

@@ -1,19 +1,22 @@
 //! The spending of sessions, counted in the store, and the marks they pass.
 
+use pointsman_core::concern::{self, About, ConcernKey};
 use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::part::session::{self, Stage};
+use pointsman_core::log;
+use pointsman_core::part::question::{Kind, Owner, Question};
+use pointsman_core::part::session::{self, Demand, Stage};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Subject};
-use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
+use pointsman_core::session::budget::{self, Grants, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::{self, Window};
-use pointsman_core::task::Task;
+use pointsman_core::task::{self, Order, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_core::words::daemon::budget::SpendingScope;
 use pointsman_core::workflow::{Workflow, WorkflowId};
-use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
+use pointsman_store::{Change, EntryScope, Memory, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
 use pointsman_view::task::{CiStatus, StatusLine};
 
@@ -79,7 +82,7 @@ fn issue_worked_on(engine: &Engine, id: &WorkflowId) -> Option<u64> {
     match id {
         WorkflowId::Task(key) => Some(key.issue),
         WorkflowId::Run(key) => engine.runs().get(key).and_then(|run| issue_of(engine, run)),
-        WorkflowId::Vault(_) => None,
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) => None,
     }
 }
 
@@ -162,7 +165,7 @@ pub(crate) fn turn_ended(
     }
     let turns = match id {
         WorkflowId::Task(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
-        WorkflowId::Run(_) | WorkflowId::Vault(_) => {
+        WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
             engine.store().session(session)?.map_or(0, |row| row.spent.turns)
         }
     };
@@ -207,8 +210,9 @@ impl Spender {
         match owner {
             Workflow::Task(task) => Self::of_task(task),
             Workflow::Run(run) => Self::of_run(run, issue_of(engine, run)),
-            Workflow::Vault(entry) => {
-                Self { project: entry.project.clone(), role: owner.role(), issue: None, session: None }
+            Workflow::Vault(_) | Workflow::Concern(_) => {
+                let project = owner.id().project().clone();
+                Self { project, role: owner.role(), issue: None, session: None }
             }
         }
     }
@@ -223,6 +227,12 @@ impl Spender {
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
+    /// Tells it from all other budgets of the project.
+    key: String,
+    /// The issue that it is for; none if it is for all of them.
+    issue: Option<u64>,
+    /// When it begins anew by itself.
+    until: Option<Timestamp>,
     whose: SpendingScope,
     /// The role whose sessions it is for; none if it is for all of them.
     role: Option<Role>,
@@ -239,6 +249,18 @@ impl Mark {
         level(self.spent, self.limit)
     }
 
+    /// The concern that asks people for more.
+    fn concern(&self, config: &Config, now: Timestamp) -> Input {
+        let whose = self.whose.of(self.role.unwrap_or(ROLE), self.issue, &clock::day(now));
+        let limit = budget::describe_limit(self.limit);
+        let text = words::question::budget(&whose, &limit, self.until);
+        let about = About::one_of(Kind::Budget, &self.key);
+        let key = ConcernKey { project: config.name.clone(), about };
+        let raised =
+            concern::Event::Raised { kind: Kind::Budget, text, issue: self.issue, pr: None, told: false };
+        Input::of_concern(key, raised)
+    }
+
     fn describe(&self) -> String {
         let amount = budget::describe(self.spent, self.limit);
         words::daemon::budget::spent(amount.as_deref(), self.whose)
@@ -253,9 +275,18 @@ fn of_session(
     now: Timestamp,
 ) -> Result<Vec<Mark>, pointsman_store::Error> {
     let budget = config.roles.get(spender.role).budget.as_ref();
+    let grants = grants(store, &config.name)?;
     let mut marks = Vec::new();
-    let mut add = |name: &str, whose, role, spent, limit| {
-        marks.push(Mark { name: name.to_owned(), whose, role, spent, limit });
+    let issue = spender.issue;
+    let mut add = |name: &str, whose, role: Option<Role>, spent, limit: Limit| {
+        let which = match name {
+            "session" | "session of role" => spender.session.clone().unwrap_or_default(),
+            _ => issue.map(|issue| issue.to_string()).unwrap_or_default(),
+        };
+        let of = role.map(|role| format!("{role}-")).unwrap_or_default();
+        let key = format!("{}-{of}{which}", name.replace(' ', "-"));
+        let limit = grants.raise(&key, limit);
+        marks.push(Mark { name: name.to_owned(), key, issue, until: None, whose, role, spent, limit });
     };
     let of_role = |limit: fn(&Budget) -> Limit| budget.map(limit).unwrap_or_default();
     if let Some(issue) = spender.issue {
@@ -296,11 +327,16 @@ fn of_session(
 /// The limits of a project's day: of all roles together, and of each that has its own.
 fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, pointsman_store::Error> {
     let day = clock::day(now);
+    let (grants, until) = (grants(store, &config.name)?, Some(clock::next_day(now)));
     let mut marks = Vec::new();
+    let mut add = |name: String, key: String, whose, role, spent, limit| {
+        let limit = grants.raise(&key, limit);
+        marks.push(Mark { name, key, issue: None, until, whose, role, spent, limit });
+    };
     let limit = Limit::per_day(&config.budget);
     if limit.is_any() {
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
-        marks.push(Mark { name: format!("day {day}"), whose: SpendingScope::Day, role: None, spent, limit });
+        add(format!("day {day}"), format!("day-{day}"), SpendingScope::Day, None, spent, limit);
     }
     let own = config.roles.iter().filter_map(|(role, settings)| Some((role, settings.budget.as_ref()?)));
     let own: Vec<_> = own.map(|(role, budget)| (role, Limit::per_day(budget))).collect();
@@ -308,8 +344,8 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
         let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
         for (role, limit) in own.into_iter().filter(|(_, limit)| limit.is_any()) {
             let spent = roles.remove(&role).unwrap_or_default();
-            let name = format!("{ROLE_ON_DAY} {day}");
-            marks.push(Mark { name, whose: SpendingScope::RoleOnDay, role: Some(role), spent, limit });
+            let (name, key) = (format!("{ROLE_ON_DAY} {day}"), format!("day-{day}-{role}"));
+            add(name, key, SpendingScope::RoleOnDay, Some(role), spent, limit);
         }
     }
     Ok(marks)
@@ -353,7 +389,11 @@ fn passed_by(
     let mut inputs = Vec::new();
     let Some(owner) = engine.workflow(id) else { return Ok(inputs) };
     for mark in of_session(engine.store(), config, &Spender::of(engine, &owner), now)? {
-        inputs.extend(once(engine, &owner, &mark)?);
+        let told = once(engine, &owner, &mark)?;
+        if told.is_some() && mark.level() == Level::Hard {
+            inputs.push(mark.concern(config, now));
+        }
+        inputs.extend(told);
     }
     Ok(inputs)
 }
@@ -366,6 +406,9 @@ fn day_passed(
 ) -> Result<Vec<Input>, pointsman_store::Error> {
     let mut inputs = Vec::new();
     for mark in of_day(engine.store(), config, now)? {
+        if mark.level() == Level::Hard {
+            inputs.push(mark.concern(config, now));
+        }
         if mark.level() > Level::Within {
             for owner in running(engine, &config.name) {
                 if mark.counts_for(owner.role()) {
@@ -399,11 +442,90 @@ pub(crate) fn passed_by_themselves(
                 inputs.extend(passed_by(engine, &config, &owner.id(), now)?);
             }
         }
-        if any(Limit::per_day) {
+        // Of every kind: a session that begins to work after the mark was passed hears of it too.
+        if budgets.iter().any(|budget| Limit::per_day(budget).is_any()) {
             inputs.extend(day_passed(engine, &config, now)?);
+        }
+        if thoroughly {
+            inputs.extend(concerns(engine, &config, now)?);
         }
     }
     Ok(inputs)
+}
+
+/// Asks about budgets because of which waiting tasks cannot begin, and withdraws what is asked about budgets that are not
+/// used up any more.
+fn concerns(engine: &Engine, config: &Config, now: Timestamp) -> Result<Vec<Input>, pointsman_store::Error> {
+    let mut raised = Vec::new();
+    for mark in of_day(engine.store(), config, now)? {
+        raised.extend((mark.level() == Level::Hard).then(|| mark.concern(config, now)));
+    }
+    let asked = |about: &About| {
+        engine.workflow(&ConcernKey { project: config.name.clone(), about: about.clone() }.into()).is_some()
+    };
+    for task in engine.tasks().values().filter(|task| task.key.project == config.name) {
+        let waits = task.state == State::Backlog && task.ready;
+        let stopped = matches!(task.state, State::Backlog | State::Blocked);
+        if !waits && !stopped {
+            continue;
+        }
+        for mark in of_session(engine.store(), config, &Spender::of_task(task), now)? {
+            let known = asked(&About::one_of(Kind::Budget, &mark.key));
+            raised
+                .extend((mark.level() == Level::Hard && (waits || known)).then(|| mark.concern(config, now)));
+        }
+    }
+    let holds = |key: &ConcernKey| raised.iter().any(|input| input.workflow == key.clone().into());
+    let over = engine.workflows().filter_map(|workflow| match workflow {
+        Workflow::Concern(concern) => {
+            let budget = concern.asked.as_ref().is_some_and(|asked| asked.kind == Kind::Budget);
+            let of_task = |issue| engine.tasks().get(&TaskKey { project: config.name.clone(), issue });
+            // While a task works, its marks are told as they are passed.
+            let issue = concern.asked.as_ref().and_then(|asked| asked.source.issue);
+            let working = issue.and_then(of_task).is_some_and(|task| task.session.stage != Stage::None);
+            let own = concern.key.project == config.name;
+            (own && budget && !working && !holds(&concern.key)).then(|| concern.key.clone())
+        }
+        Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) => None,
+    });
+    let lifted = || concern::Event::Lifted { why: words::question::BUDGET_IS_NOT_USED_UP.to_owned() };
+    let over: Vec<Input> = over.map(|key| Input::of_concern(key, lifted())).collect();
+    raised.extend(over);
+    Ok(raised)
+}
+
+/// The consequences of a person's yes to more: the grant, and those who waited for it go on.
+pub(super) fn granted(
+    engine: &Engine,
+    asked: &Question,
+    now: Timestamp,
+) -> Result<(Vec<Input>, Vec<Change>), pointsman_store::Error> {
+    let project = &asked.source.project;
+    let Owner::Concern(about) = &asked.source.owner else { return Ok((Vec::new(), Vec::new())) };
+    let prefix = format!("{}/", Kind::Budget);
+    let name = about.as_str().strip_prefix(&prefix).unwrap_or(about.as_str());
+    let mut grants = grants(engine.store(), project)?;
+    grants.grant(name);
+    let mut change = Change::logged(now, project, &log::Entry::BudgetGranted { name: name.to_owned() });
+    change.memories.push(Memory::new(Grants::MEMORY, &grants)?);
+    let mut inputs = Vec::new();
+    for task in engine.tasks().values().filter(|task| task.key.project == *project) {
+        let generation = task.session.generation;
+        if asked.source.issue == Some(task.key.issue) && task.state == State::Blocked {
+            inputs.push(Input::new(task.key.clone(), task::Event::Ordered { order: Order::Start }));
+        } else if task.session.waits_for_budget {
+            inputs.push(Input::of_session(
+                task.key.clone().into(),
+                generation,
+                session::Event::BudgetGranted,
+            ));
+        }
+    }
+    Ok((inputs, vec![change]))
+}
+
+fn grants(store: &Store, project: &ProjectName) -> Result<Grants, pointsman_store::Error> {
+    Ok(store.memory(project, Grants::MEMORY)?.unwrap_or_default())
 }
 
 /// Each mark is told once per session: remembered in the store, so that a restart does not repeat it.
@@ -413,11 +535,16 @@ fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Inp
     if reached == Level::Within || !owner.demand().spends() {
         return Ok(None);
     }
+    // A new budget comes by itself: only a session at work has to stop for that long.
+    let at_work = owner.demand() == Demand::Work && owner.session().parked_until.is_none();
+    if mark.until.is_some() && reached == Level::Hard && !at_work {
+        return Ok(None);
+    }
     // A task that a person starts again after the hard mark is told again.
     let of = match &id {
         WorkflowId::Task(key) => key.issue.to_string(),
         WorkflowId::Run(key) => key.identity(),
-        WorkflowId::Vault(key) => key.to_string(),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) => id.to_string(),
     };
     let generation = owner.session().generation;
     let name = format!("budget-{of}-{}-{generation}", mark.name);
@@ -426,7 +553,7 @@ fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Inp
     if told.as_deref() == Some(value) || told.as_deref() == Some("hard") {
         return Ok(None);
     }
-    let reached = session::Event::BudgetReached { level: reached, what: mark.describe() };
+    let reached = session::Event::BudgetReached { level: reached, what: mark.describe(), until: mark.until };
     let mut input = Input::of_session(id, generation, reached);
     input.cursor = Some((name, value.to_owned()));
     Ok(Some(input))

@@ -27,6 +27,12 @@ pub fn day(at: Timestamp) -> String {
     rfc3339(at).chars().take(10).collect()
 }
 
+/// The beginning of the next day, in UTC.
+pub fn next_day(at: Timestamp) -> Timestamp {
+    const DAY: i64 = 86_400_000;
+    Timestamp((at.0.div_euclid(DAY) + 1) * DAY)
+}
+
 /// A point in time as scripts see it.
 pub fn rfc3339(at: Timestamp) -> String {
     Time(at).to_string()

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::part::question::{Kind, Question, QuestionId};
 use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
+use pointsman_view::inbox::Question as Shown;
 
 use super::answer::{done, failed};
 use super::board::TaskBoard;
@@ -26,7 +28,7 @@ use super::queue_orders;
 use super::reports::{Reports, ask_loop};
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
-use crate::control::protocol::{FailureKind, ForgeCommand, QueueCommand, Reply, Request};
+use crate::control::protocol::{FailureKind, ForgeCommand, InboxCommand, QueueCommand, Reply, Request};
 use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
@@ -207,6 +209,7 @@ impl Control {
                 }
             }
             Request::Hook { report } => self.reports.take(report),
+            Request::Inbox { project, question, command } => self.settle(caller, project, question, command),
             request @ (Request::Status
             | Request::Down
             | Request::Order { .. }
@@ -220,10 +223,59 @@ impl Control {
             | Request::RemoveProject { .. }
             | Request::Run { .. }
             | Request::Vault { .. }
-            | Request::Inbox { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }) => ask_loop(&self.inbox, request),
+        }
+    }
+
+    /// Settles a question. A review is posted on the embedded forge first: the loop must not wait for it.
+    fn settle(&self, caller: &Caller, project: ProjectName, id: QuestionId, command: InboxCommand) -> Reply {
+        let asked = self.world.read(|store| store.question(id)).ok().flatten();
+        let review = asked.filter(|asked| asked.kind == Kind::Review && asked.is_open());
+        if let Some(asked) = &review
+            && let Err(reply) = self.review(caller, &project, asked, &command)
+        {
+            return reply;
+        }
+        match (ask_loop(&self.inbox, Request::Inbox { project, question: id, command }), review) {
+            // The review counts, and its task was quicker: nobody waits for an answer any more.
+            (Reply::Failed { kind: FailureKind::Refused, .. }, Some(asked)) => done(Shown::new(&asked, 0)),
+            (reply, _) => reply,
+        }
+    }
+
+    /// A yes or no to a pull request counts for the head that the question names.
+    fn review(
+        &self,
+        caller: &Caller,
+        project: &ProjectName,
+        asked: &Question,
+        command: &InboxCommand,
+    ) -> Result<(), Reply> {
+        let refused = |why: String| Err(failed(FailureKind::Refused, why));
+        let (verdict, body) = match command {
+            InboxCommand::Approve { .. } => (ReviewVerdict::Approve, String::new()),
+            InboxCommand::Reject { reason, .. } => (ReviewVerdict::RequestChanges, reason.clone()),
+            // The loop says that these do not settle it.
+            InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. } => return Ok(()),
+        };
+        let Some(number) = asked.source.pr else { return Ok(()) };
+        let Some(served) = self.world.project(project) else { return Err(not_served(project)) };
+        if served.embedded.is_none() {
+            return refused(words::question::review_on_the_forge(number));
+        }
+        let picture = self.board.look();
+        let task = picture.values().find(|task| task.contribution.pr() == Some(number));
+        let names_head = |head: &Sha| asked.source.owner.to_string().ends_with(head.as_str());
+        if !task.and_then(|task| task.contribution.head()).is_some_and(names_head) {
+            return refused(words::question::another_head(number));
+        }
+        let review = ForgeCommand::Review { number, verdict, body, author: caller.author() };
+        let request = Request::Forge { project: project.clone(), command: review };
+        match self.carry_out(caller, request) {
+            Reply::Done { .. } => Ok(()),
+            reply @ Reply::Failed { .. } => Err(reply),
         }
     }
 

@@ -222,7 +222,7 @@ impl Made {
                     }
                     (Owner::Vault(id), _) => return without(Question::VaultAction(id)),
                     (Owner::Task(issue), _) => return without(Question::Issue(issue)),
-                    (Owner::Run(_), _) => return None,
+                    (Owner::Run(_) | Owner::Concern(_), _) => return None,
                 }
             }
             Request::Forge { project, command } => {

@@ -10,6 +10,7 @@ mod answer;
 pub mod board;
 mod budget;
 pub mod clock;
+mod concerns;
 mod conditions;
 mod connections;
 mod control;

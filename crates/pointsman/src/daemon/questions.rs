@@ -1,5 +1,6 @@
 //! Questions to people: how they reach the store, and who settled one.
 
+use pointsman_core::concern::ConcernKey;
 use pointsman_core::ids::{ActionKey, Number, ProjectName, TaskKey};
 use pointsman_core::part::question::{self, Act, Owner, Question, QuestionId};
 use pointsman_core::task::Event;
@@ -11,6 +12,7 @@ use pointsman_view::inbox as view;
 
 use super::answer::failed;
 use super::clock;
+use super::concerns;
 use super::effects::chain;
 use super::engine::{Engine, Input};
 use super::outcome::NotTaken;
@@ -119,6 +121,18 @@ fn answer(
         (Owner::Vault(action), InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {
             decide(engine, &asked, action, command, now)?
         }
+        (Owner::Concern(about), _) => {
+            let key = ConcernKey { project: project.clone(), about: about.clone() };
+            let follows = match concerns::follow(engine, &asked, command, now)? {
+                Ok(follows) => follows,
+                Err(why) => return refused(words::question::refused(id, &why)),
+            };
+            let input = Input { answers: Some(id), ..Input::of_concern(key, concerns::event(command)) };
+            let inputs: Vec<Input> = std::iter::once(input).chain(follows.inputs).collect();
+            let taken = engine.take_with(&inputs, follows.changes, now)?;
+            let taken = taken.into_iter().next().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
         (Owner::Run(_) | Owner::Task(_) | Owner::Vault(_), _) => {
             return refused(words::question::takes_no(&asked, act(command)));
         }
@@ -197,6 +211,6 @@ pub(super) fn underlying(
             let (reason, by) = (reason.clone(), by.clone());
             Some(Request::Vault { project, command: VaultCommand::Reject { id: id.clone(), reason, by } })
         }
-        (Owner::Run(_) | Owner::Task(_) | Owner::Vault(_), _) => None,
+        (Owner::Run(_) | Owner::Task(_) | Owner::Vault(_) | Owner::Concern(_), _) => None,
     })
 }

@@ -385,13 +385,23 @@ fn remove(
 }
 
 fn resume(engine: &mut Engine, project: &ProjectName) -> Result<Reply, pointsman_store::Error> {
-    let was_paused = engine.store().queue_state(project)?.stopped.is_some();
-    if was_paused {
-        let mut change = Written::logged(clock::now(), project, &log::Entry::QueueResumed);
+    let resumed = resumed(engine.store(), project, clock::now())?;
+    engine.write(resumed.as_slice())?;
+    Ok(done(Paused { paused: false, was_paused: Some(resumed.is_some()) }))
+}
+
+/// A merge queue goes on, if it is paused.
+pub(super) fn resumed(
+    store: &Store,
+    project: &ProjectName,
+    now: Timestamp,
+) -> Result<Option<Written>, pointsman_store::Error> {
+    let was_paused = store.queue_state(project)?.stopped.is_some();
+    Ok(was_paused.then(|| {
+        let mut change = Written::logged(now, project, &log::Entry::QueueResumed);
         change.writes.push(Write::QueueResumed { project: project.clone() });
-        engine.write(&[change])?;
-    }
-    Ok(done(Paused { paused: false, was_paused: Some(was_paused) }))
+        change
+    }))
 }
 
 /// A branch enters the merge queue.

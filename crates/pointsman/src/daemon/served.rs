@@ -184,8 +184,9 @@ impl Served {
         let (role, number) = match id {
             WorkflowId::Task(key) => (Task::ROLE, key.issue.to_string()),
             WorkflowId::Run(key) => (key.role, key.id.to_string()),
-            // It has no sessions, so nobody writes these.
+            // These have no sessions, so nobody writes such files.
             WorkflowId::Vault(key) => (vault::ROLE, key.id.to_string()),
+            WorkflowId::Concern(_) => (Task::ROLE, id.lane().replace('/', "-")),
         };
         let name = format!("{}-{number}", id.project());
         SessionFiles {

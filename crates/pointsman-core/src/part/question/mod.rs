@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use kind::{Act, Expiry, Kind, Traits, Urgency};
 
+use crate::concern::About;
 use crate::ids::{Number, ProjectName};
 use crate::run::RunId;
 use crate::text::{clean_block, clean_line};
@@ -55,6 +56,8 @@ pub enum Owner {
     Task(Number),
     Run(RunId),
     Vault(ActionId),
+    /// A condition of the project that nobody else owns.
+    Concern(About),
 }
 
 impl fmt::Display for Owner {
@@ -63,6 +66,7 @@ impl fmt::Display for Owner {
             Self::Task(issue) => write!(f, "task/{issue}"),
             Self::Run(run) => write!(f, "run/{run}"),
             Self::Vault(action) => write!(f, "vault/{action}"),
+            Self::Concern(about) => write!(f, "concern/{about}"),
         }
     }
 }
@@ -81,6 +85,7 @@ impl TryFrom<String> for Owner {
             ("task", issue) => issue.parse().ok().map(Self::Task),
             ("run", run) => run.parse().ok().map(RunId).map(Self::Run),
             ("vault", action) => ActionId::try_from(action.to_owned()).ok().map(Self::Vault),
+            ("concern", about) => About::new(about).map(Self::Concern),
             _ => None,
         };
         read().ok_or_else(|| words::parse::not_an_owner(&text))

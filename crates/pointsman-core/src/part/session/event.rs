@@ -77,7 +77,12 @@ pub enum Event {
     BudgetReached {
         level: Level,
         what: String,
+        /// When there is a new budget; none if only a person can give one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
+    /// A person has given it more.
+    BudgetGranted,
     /// A message was sent as often as allowed and never acknowledged.
     MessageUnacknowledged {
         message: i64,
@@ -104,6 +109,7 @@ impl Event {
             | Self::PhaseRejected { .. }
             | Self::ResponseGiven { .. }
             | Self::BudgetReached { .. }
+            | Self::BudgetGranted
             | Self::MessageUnacknowledged { .. } => return None,
         })
     }

@@ -56,6 +56,9 @@ pub struct Session {
     pub idle_looks: u32,
     /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
     pub parked_until: Option<Timestamp>,
+    /// It is parked because a budget is used up, and not because of trouble outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_budget: bool,
     pub context: Context,
     /// It was asked to save its work and exit; a successor follows.
     pub handoff: Option<Handoff>,
@@ -91,6 +94,9 @@ pub struct Exhausted {
     pub what: String,
     /// A turn that does not end by then is cut off.
     pub deadline: Timestamp,
+    /// When there is a new budget; none if only a person can give one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// The owner's need of its session at present.

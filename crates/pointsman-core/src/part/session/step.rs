@@ -113,6 +113,7 @@ impl Session {
         self.exhausted = None;
         self.context = Context::default();
         self.parked_until = None;
+        self.waits_for_budget = false;
         out.push(Reaction::Start { opening });
     }
 
@@ -158,13 +159,20 @@ impl Session {
     /// Between two turns: a session whose budget is used up ends here. Says whether it does.
     pub fn ends_exhausted(&mut self, demand: Demand, out: &mut Vec<Reaction>) -> bool {
         let Some(exhausted) = self.exhausted.take() else { return false };
-        if demand.spends() {
-            out.push(Reaction::Fail {
-                reason: words::reason::budget(&exhausted.what),
-                exit: Exit::Exhausted,
-            });
+        let reason = words::reason::budget(&exhausted.what);
+        match exhausted.until {
+            _ if !demand.spends() => return false,
+            None => out.push(Reaction::Fail { reason, exit: Exit::Exhausted }),
+            Some(until) => self.park_for_budget(until, reason, out),
         }
-        demand.spends()
+        true
+    }
+
+    /// The session goes, because even a parked one could be made to spend. Its successor comes with the new budget.
+    fn park_for_budget(&mut self, until: Timestamp, reason: String, out: &mut Vec<Reaction>) {
+        self.waits_for_budget = true;
+        out.push(Reaction::Park { until, reason });
+        self.end(Exit::Exhausted, out);
     }
 
     /// Refuses what an earlier generation says.
@@ -192,7 +200,7 @@ impl Session {
         self.stage = Stage::None;
         out.push(Reaction::Gone);
         let handed_over = self.handoff.take().is_some();
-        if self.ends_exhausted(around.demand, out) || !around.demand.wants_agent() {
+        if self.ends_exhausted(around.demand, out) || !around.demand.wants_agent() || self.waits_for_budget {
             return;
         }
         if handed_over {
@@ -340,6 +348,7 @@ impl Session {
         &mut self,
         level: Level,
         what: &str,
+        until: Option<Timestamp>,
         around: &OwnerFacts<'_>,
     ) -> Result<Vec<Reaction>, Refused> {
         let mut out = Vec::new();
@@ -354,13 +363,29 @@ impl Session {
             Level::Hard if in_a_turn => {
                 // At once, whatever becomes of the clock.
                 let deadline = Timestamp::default();
-                self.exhausted.get_or_insert(Exhausted { what: what.to_owned(), deadline });
+                self.exhausted.get_or_insert(Exhausted { what: what.to_owned(), deadline, until });
             }
-            Level::Hard => {
-                out.push(Reaction::Fail { reason: words::reason::budget(what), exit: Exit::Exhausted })
-            }
+            Level::Hard => match until {
+                None => {
+                    out.push(Reaction::Fail { reason: words::reason::budget(what), exit: Exit::Exhausted });
+                }
+                Some(until) if around.demand == Demand::Work && self.parked_until.is_none() => {
+                    self.park_for_budget(until, words::reason::budget(what), &mut out);
+                }
+                // It spends nothing while it waits: the mark is told again when it is to work.
+                Some(_) => return Err(Refused::NotNow(words::reason::NOTHING_SPENT.to_owned())),
+            },
         }
         Ok(out)
+    }
+
+    /// A person has given more: a session that waits for it is due at once.
+    pub fn budget_granted(&mut self, now: Timestamp) -> Result<(), Refused> {
+        if !self.waits_for_budget {
+            return Err(Refused::NotNow(words::reason::WAITS_FOR_NO_BUDGET.to_owned()));
+        }
+        self.parked_until = Some(now);
+        Ok(())
     }
 
     /// A message was sent as often as allowed and never acknowledged.

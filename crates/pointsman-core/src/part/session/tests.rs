@@ -232,7 +232,7 @@ fn a_used_up_budget_ends_the_session_with_its_turn_or_at_once() {
         policy: &policy,
         now: play.now,
     };
-    assert_eq!(play.session.budget_reached(Level::Hard, "5 USD", &around), Ok(vec![]));
+    assert_eq!(play.session.budget_reached(Level::Hard, "5 USD", None, &around), Ok(vec![]));
     let ended = Play { session: play.session.clone(), ..Play::alive() }.fact(&Fact::TurnEnded);
     assert!(ended.fails(Exit::Exhausted));
     assert!(play.later(0).fails(Exit::Exhausted), "a turn that goes on would spend on");

@@ -89,7 +89,8 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::HooksSilent { generation, required, picture } => {
             draft.hooks_silent(*generation, *required, picture)?;
         }
-        Event::BudgetReached { level, what } => draft.budget_reached(*level, what)?,
+        Event::BudgetReached { level, what, until } => draft.budget_reached(*level, what, *until)?,
+        Event::BudgetGranted => draft.task.session.budget_granted(now)?,
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::Ordered { order } => draft.ordered(*order)?,
         Event::TimePassed => draft.time_passed(),

@@ -8,6 +8,7 @@ use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::Phase;
 use crate::task::state::State;
+use crate::time::Timestamp;
 use crate::words;
 
 impl<'a> Draft<'a> {
@@ -32,9 +33,14 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    pub(super) fn budget_reached(&mut self, level: Level, what: &str) -> Result<(), Refused> {
+    pub(super) fn budget_reached(
+        &mut self,
+        level: Level,
+        what: &str,
+        until: Option<Timestamp>,
+    ) -> Result<(), Refused> {
         let around = self.around();
-        let reactions = self.task.session.budget_reached(level, what, &around)?;
+        let reactions = self.task.session.budget_reached(level, what, until, &around)?;
         self.follow(reactions, "");
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! The part of a budget that is used.
 
+use crate::ids::Number;
+use crate::role::Role;
+
 /// A budget that a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpendingScope {
@@ -14,16 +17,35 @@ pub enum SpendingScope {
 
 /// An amount, with the budget that it was taken from. Without a limit that counts, nothing was spent.
 pub fn spent(amount: Option<&str>, whose: SpendingScope) -> String {
-    let whose = match whose {
-        SpendingScope::Task => "for this task",
-        SpendingScope::RoleOnTask => "by its role for this task",
-        SpendingScope::Issue => "on this issue by all its sessions",
-        SpendingScope::RoleOnIssue => "by its role on this issue",
-        SpendingScope::Session => "by this session",
-        SpendingScope::Day => "today",
-        SpendingScope::RoleOnDay => "by its role today",
-    };
-    format!("{} spent {whose}", amount.unwrap_or("nothing"))
+    format!("{} spent {}", amount.unwrap_or("nothing"), whose.words())
+}
+
+impl SpendingScope {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Task => "for this task",
+            Self::RoleOnTask => "by its role for this task",
+            Self::Issue => "on this issue by all its sessions",
+            Self::RoleOnIssue => "by its role on this issue",
+            Self::Session => "by this session",
+            Self::Day => "today",
+            Self::RoleOnDay => "by its role today",
+        }
+    }
+
+    /// The budget as a question names it: "the budget of the task on issue #3".
+    pub fn of(self, role: Role, issue: Option<Number>, day: &str) -> String {
+        let issue = issue.map(|issue| format!(" #{issue}")).unwrap_or_default();
+        match self {
+            Self::Task => format!("of the task on issue{issue}"),
+            Self::RoleOnTask => format!("of the role {role} for the task on issue{issue}"),
+            Self::Issue => format!("of issue{issue}, for all its sessions together,"),
+            Self::RoleOnIssue => format!("of the role {role} for issue{issue}"),
+            Self::Session => format!("of a session of the role {role} on issue{issue}"),
+            Self::Day => format!("of the day {day}, for all roles together,"),
+            Self::RoleOnDay => format!("of the role {role} for the day {day}"),
+        }
+    }
 }
 
 /// The unit of time in which nobody knew what was spent.

@@ -83,6 +83,9 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// Runs until told to stop. Sessions stay.
     pub(crate) fn run(mut self) {
+        if self.only_queue {
+            self.engine.only_ask_people();
+        }
         let mut acknowledgements_at = clock::now();
         loop {
             let now = clock::now();
@@ -95,6 +98,9 @@ impl Dispatcher {
                 }
                 self.hand_out();
                 self.show();
+            } else {
+                self.until_written("concerns", |d| d.engine.look_at_concerns(now));
+                self.hand_out();
             }
             let batch = self.receive();
             if self.take(batch) {

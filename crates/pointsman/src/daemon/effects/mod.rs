@@ -109,9 +109,9 @@ impl EffectPerformer {
     ) -> Result<Outcome, EffectError> {
         let effect = &outgoing.effect;
         match effect {
-            // Only an action has no session.
+            // Actions and concerns have no session.
             Effect::StartSession { .. } | Effect::EndSession { .. } | Effect::Deliver { .. }
-                if matches!(owner, Workflow::Vault(_)) =>
+                if matches!(owner, Workflow::Vault(_) | Workflow::Concern(_)) =>
             {
                 Err(not_its_effect(owner, effect))
             }
@@ -130,7 +130,9 @@ impl EffectPerformer {
                             &served.files_of(&run.key().into()).tree,
                         )?;
                     }
-                    Workflow::Vault(_) => return Err(not_its_effect(owner, effect)),
+                    Workflow::Vault(_) | Workflow::Concern(_) => {
+                        return Err(not_its_effect(owner, effect));
+                    }
                 }
                 Ok(Outcome::done())
             }
@@ -143,9 +145,9 @@ impl EffectPerformer {
             Effect::CleanUp => match owner {
                 Workflow::Task(task) => self.clean_up(served, task),
                 Workflow::Run(run) => self.clean_up_run(served, run),
-                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
             },
-            Effect::NotifyQuestion => self.notify_question(of_run(owner, effect)?),
+            Effect::NotifyQuestion => self.notify_question(owner),
             Effect::ReadResult { generation } => {
                 self.read_result(served, of_run(owner, effect)?, *generation)
             }
@@ -158,12 +160,12 @@ impl EffectPerformer {
             Effect::SyncBranch => match owner {
                 Workflow::Task(task) => Self::sync_branch(served, task),
                 Workflow::Run(run) => self.push_hand_in(served, run),
-                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
             },
             Effect::OpenPullRequest => match owner {
                 Workflow::Task(task) => Self::open_pull_request(served, task),
                 Workflow::Run(run) => self.open_hand_in(served, run),
-                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
             },
             Effect::RunChecks { sha, run } => {
                 self.jobs.check(served, owner, sha, *run);
@@ -180,7 +182,7 @@ impl EffectPerformer {
             Effect::Enqueue { head } => match owner {
                 Workflow::Task(task) => Ok(Self::enqueue(served, task, head)),
                 Workflow::Run(run) => Ok(Self::enqueue_hand_in(served, run, head)),
-                Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
             },
             Effect::Dequeue => {
                 // What has ended since has left the queue, too.
@@ -203,7 +205,7 @@ impl EffectPerformer {
 fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectError> {
     match owner {
         Workflow::Task(task) => Ok(task),
-        Workflow::Run(_) | Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
     }
 }
 
@@ -211,7 +213,7 @@ fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectE
 fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectError> {
     match owner {
         Workflow::Run(run) => Ok(run),
-        Workflow::Task(_) | Workflow::Vault(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
     }
 }
 
@@ -219,7 +221,7 @@ fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectErr
 fn of_action<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Entry, EffectError> {
     match owner {
         Workflow::Vault(entry) => Ok(entry),
-        Workflow::Task(_) | Workflow::Run(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
     }
 }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use pointsman_adapters::phase_file;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::run::Run;
 use pointsman_core::task::Notice;
 use pointsman_core::vault::{self, Entry, Policy};
 use pointsman_core::words;
@@ -37,6 +36,10 @@ impl EffectPerformer {
             }
             Workflow::Run(run) => (Topic::of_formula(&run.formula.name), None, false),
             Workflow::Vault(entry) => (Topic::Vault(entry.id().clone()), None, false),
+            Workflow::Concern(concern) => {
+                let id = concern.asked.as_ref().and_then(|asked| asked.id);
+                (id.map_or(Topic::Room, Topic::Question), None, false)
+            }
         };
         let project = id.project().clone();
         let posting =
@@ -49,18 +52,24 @@ impl EffectPerformer {
         Ok(Outcome::done())
     }
 
-    /// Tells people of the question of a run, in the thread of the question. One that is settled meanwhile is not told.
-    pub(super) fn notify_question(&self, run: &Run) -> Result<Outcome, EffectError> {
-        let Some((asked, id)) = run.question.as_ref().and_then(|asked| Some((asked, asked.id?))) else {
+    /// Tells people of the question of a workflow, in the thread of the question. One that is settled meanwhile is not
+    /// told.
+    pub(super) fn notify_question(&self, owner: &Workflow) -> Result<Outcome, EffectError> {
+        let Some((asked, id)) = owner.question().and_then(|asked| Some((asked, asked.id?))) else {
             return Ok(Outcome::done());
         };
         self.put_up(&Posting {
             key: format!("question/{id}/{}", asked.notices),
-            project: run.project.clone(),
+            project: asked.source.project.clone(),
             topic: Topic::Question(id),
             link: None,
             question: None,
-            notice: words::run::question(run, asked),
+            notice: match owner {
+                Workflow::Run(run) => words::run::question(run, asked),
+                Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
+                    words::question::notice(asked)
+                }
+            },
         })?;
         Ok(Outcome::done())
     }

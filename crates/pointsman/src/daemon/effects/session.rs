@@ -75,7 +75,9 @@ impl EffectPerformer {
         self.announce(served, &id, &session)?;
         let (prepared, in_tmux) = match owner {
             Workflow::Task(_) => ("session-prepared", "session-in-tmux"),
-            Workflow::Run(_) | Workflow::Vault(_) => ("run-session-prepared", "run-session-in-tmux"),
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
+                ("run-session-prepared", "run-session-in-tmux")
+            }
         };
         crash_point(prepared);
         let new = NewSession {
@@ -130,7 +132,7 @@ impl EffectPerformer {
         // A run is followed by its steps and its result: without a terminal it is through after its turn.
         let last = match owner {
             Workflow::Task(_) => false,
-            Workflow::Run(_) | Workflow::Vault(_) => headless,
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => headless,
         };
         let words = AgentInput { operation: "start", text: &line, last };
         self.drivers.say(&id.identity(), running, &epoch(&id.session(generation)), &words)?;
@@ -207,12 +209,12 @@ impl EffectPerformer {
         // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
         let claims = match owner {
             Workflow::Task(_) => opening,
-            Workflow::Run(_) | Workflow::Vault(_) => Opening::Fresh,
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => Opening::Fresh,
         };
         let prepared = match owner {
             Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
             Workflow::Run(run) => self.prepare_run(served, run, generation, session_files)?,
-            Workflow::Vault(_) => {
+            Workflow::Vault(_) | Workflow::Concern(_) => {
                 let why = words::daemon::process::not_its_effect(&owner.id().identity(), "start_session");
                 return Err(EffectError::never(why));
             }
@@ -230,7 +232,7 @@ impl EffectPerformer {
                 (Workflow::Task(task), Some(main)) => {
                     self.require_program(served, task, program, &found, main)?;
                 }
-                (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_), _) => {
+                (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_), _) => {
                     require_program_of_run(program, &found)?;
                 }
             }
@@ -529,7 +531,7 @@ pub(super) fn first_line(owner: &Workflow, session_files: &SessionFiles, generat
     match owner {
         Workflow::Task(task) => words::message::first_line(task, &prompt.to_string_lossy()),
         Workflow::Run(run) => words::run::first_line(run, &prompt.to_string_lossy()),
-        Workflow::Vault(entry) => entry.id().to_string(),
+        Workflow::Vault(_) | Workflow::Concern(_) => owner.title().to_owned(),
     }
 }
 
@@ -538,7 +540,7 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
     match owner {
         Workflow::Task(_) => served.config.roles.get(owner.role()).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) => None,
+        Workflow::Vault(_) | Workflow::Concern(_) => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pointsman_core::concern::{self, ConcernKey};
 use pointsman_core::ids::{ActionKey, RunKey, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::QuestionId;
@@ -76,6 +77,11 @@ impl Input {
     pub fn submit(entry: vault::Entry, rule: Option<vault::Estimate>) -> Self {
         let (key, begins) = (entry.key(), Some(Workflow::Vault(Arc::new(entry))));
         Self { begins, ..Self::of_action(key, vault::Event::Submitted { rule }) }
+    }
+
+    /// An event of a concern with nothing attached.
+    pub fn of_concern(key: ConcernKey, event: concern::Event) -> Self {
+        Self::of(WorkflowId::Concern(key), Event::Concern(event))
     }
 
     /// Something became known about the session of a workflow.

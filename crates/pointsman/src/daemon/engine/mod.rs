@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::concern::{Concern, ConcernKey};
 use pointsman_core::config::Config;
 use pointsman_core::ids::{ActionKey, ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
-use pointsman_core::part::question::{self, Question, QuestionId};
+use pointsman_core::part::question::{self, Owner, Question, QuestionId};
 use pointsman_core::run::Run;
 use pointsman_core::schedule;
 use pointsman_core::session::work::{Action, Observation, WorkState};
@@ -28,9 +29,10 @@ use pointsman_store::{
 };
 
 pub use input::{Input, InputKind};
-use records::{asked, begun, change, is_claim, question_changes, registered};
+use records::{begun, change, is_claim, question_changes, registered};
 
 use super::budget;
+use super::concerns;
 use super::crash::{Side, commit_point, crash_point};
 use super::outcome::{Note, Outcome};
 use super::{hand_ins, questions, queue_orders};
@@ -52,6 +54,7 @@ pub struct Engine {
     tasks: BTreeMap<TaskKey, Arc<Task>>,
     runs: BTreeMap<RunKey, Arc<Run>>,
     actions: BTreeMap<ActionKey, Arc<vault::Entry>>,
+    concerns: BTreeMap<ConcernKey, Arc<Concern>>,
     rules: BTreeMap<ProjectName, Rules>,
     /// What the workers hold: at most one effect of a workflow, even if it was superseded meanwhile.
     in_flight: BTreeMap<WorkflowId, EffectId>,
@@ -64,6 +67,7 @@ pub struct Engine {
     budgets_at: Timestamp,
     /// When those of whole issues are.
     issues_at: Timestamp,
+    only_concerns: bool,
 }
 
 impl Engine {
@@ -74,6 +78,7 @@ impl Engine {
             tasks: BTreeMap::new(),
             runs: BTreeMap::new(),
             actions: BTreeMap::new(),
+            concerns: BTreeMap::new(),
             rules: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             stuck: BTreeSet::new(),
@@ -81,6 +86,7 @@ impl Engine {
             runs_changed: true,
             budgets_at: AT_ONCE,
             issues_at: AT_ONCE,
+            only_concerns: false,
         };
         engine.reload()?;
         Ok(engine)
@@ -114,8 +120,10 @@ impl Engine {
                 actions.insert(entry.key(), Arc::new(entry));
             }
         }
+        let concerns = store.open_questions()?.into_iter().filter_map(Concern::of);
+        let concerns = concerns.map(|concern| (concern.key.clone(), Arc::new(concern))).collect();
         self.stuck = store.unreadable()?.iter().filter_map(Unreadable::workflow).collect();
-        (self.tasks, self.runs, self.actions) = (tasks, runs, actions);
+        (self.tasks, self.runs, self.actions, self.concerns) = (tasks, runs, actions, concerns);
         (self.changed, self.runs_changed) = (true, true);
         Ok(())
     }
@@ -183,11 +191,18 @@ impl Engine {
         &self.actions
     }
 
+    /// All concerns that ask a person.
+    pub fn concerns(&self) -> &BTreeMap<ConcernKey, Arc<Concern>> {
+        &self.concerns
+    }
+
     /// All workflows that are not over.
     pub fn workflows(&self) -> impl Iterator<Item = Workflow> {
         let tasks = self.tasks.values().cloned().map(Workflow::Task);
         let runs = self.runs.values().cloned().map(Workflow::Run);
-        tasks.chain(runs).chain(self.actions.values().cloned().map(Workflow::Vault))
+        let actions = self.actions.values().cloned().map(Workflow::Vault);
+        let concerns = self.concerns.values().cloned().map(Workflow::Concern);
+        tasks.chain(runs).chain(actions).chain(concerns)
     }
 
     /// A workflow that is not over.
@@ -196,6 +211,7 @@ impl Engine {
             WorkflowId::Task(key) => self.tasks.get(key).cloned().map(Workflow::Task),
             WorkflowId::Run(key) => self.runs.get(key).cloned().map(Workflow::Run),
             WorkflowId::Vault(key) => self.actions.get(key).cloned().map(Workflow::Vault),
+            WorkflowId::Concern(key) => self.concerns.get(key).cloned().map(Workflow::Concern),
         }
     }
 
@@ -277,7 +293,7 @@ impl Engine {
             Err(refused) => return Ok(Err(refused)),
         };
         if let Some(id) = input.answers
-            && asked(&before).is_none_or(|asked| asked.id != Some(id))
+            && before.question().is_none_or(|asked| asked.id != Some(id))
         {
             return Ok(Err(Refused::NotNow(questions::why_over(&self.store, id, now)?)));
         }
@@ -303,6 +319,7 @@ impl Engine {
                         Workflow::Task(task) => change.task = Some(Task::clone(task)),
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
                         Workflow::Vault(entry) => change.vault = Some(vault::Entry::clone(entry)),
+                        Workflow::Concern(concern) => change.concern = Some(concern.key.clone()),
                     }
                     change.memories.extend(hand_ins::dismissed(&self.store, &before, &workflow)?);
                     batch.changes.push(change);
@@ -399,6 +416,10 @@ impl Engine {
                     drop(self.actions.insert(key, entry));
                 }
                 (WorkflowId::Vault(key), _) => drop(self.actions.remove(&key)),
+                (WorkflowId::Concern(key), Workflow::Concern(concern)) if open => {
+                    drop(self.concerns.insert(key, concern));
+                }
+                (WorkflowId::Concern(key), _) => drop(self.concerns.remove(&key)),
             }
         }
         self.changed = true;
@@ -429,6 +450,13 @@ impl Engine {
             WorkflowId::Vault(key) => {
                 let entry = self.store.vault_entry(&key.project, &key.id);
                 entry.map(|entry| entry.map(Arc::new).map(Workflow::Vault))
+            }
+            WorkflowId::Concern(key) => {
+                let last = self.store.last_question(&key.project, &Owner::Concern(key.about.clone()));
+                let concern = last.map(|last| last.and_then(Concern::of));
+                // Whatever was never asked about can be raised at any time.
+                let concern = concern.map(|known| known.unwrap_or_else(|| Concern::new(key.clone())));
+                concern.map(|concern| Some(Workflow::Concern(Arc::new(concern))))
             }
         };
         match found {
@@ -516,6 +544,7 @@ impl Engine {
                 self.issues_at = now.after(ISSUE_LOOK);
             }
             self.take(&passed, now)?;
+            self.look_at_concerns(now)?;
             self.budgets_at = now.after(BUDGET_LOOK);
         }
         let mut begun = Vec::new();
@@ -534,6 +563,17 @@ impl Engine {
         Ok(())
     }
 
+    /// Asks people about conditions that hold now, and withdraws what is gone.
+    pub fn look_at_concerns(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
+        let seen = concerns::look(self)?;
+        self.take(&seen, now).map(drop)
+    }
+
+    /// From now on hands out effects of concerns alone: the work on tasks and runs is left to another daemon.
+    pub fn only_ask_people(&mut self) {
+        self.only_concerns = true;
+    }
+
     /// The time at which something is due by itself. What the workers hold comes back without it, and
     /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
@@ -546,7 +586,7 @@ impl Engine {
     fn wakes(&self, workflow: &Workflow) -> Option<Timestamp> {
         match workflow {
             Workflow::Task(task) => task.wake_at(),
-            Workflow::Run(_) | Workflow::Vault(_) => {
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
                 workflow.wake_at(self.rules.get(workflow.id().project())?)
             }
         }
@@ -580,7 +620,10 @@ impl Engine {
 
     /// Whether the next effect of this workflow can be handed out.
     fn is_free(&self, id: &WorkflowId) -> bool {
-        self.rules.contains_key(id.project()) && !self.in_flight.contains_key(id) && !self.stuck.contains(id)
+        let ours = !self.only_concerns || matches!(id, WorkflowId::Concern(_));
+        ours && self.rules.contains_key(id.project())
+            && !self.in_flight.contains_key(id)
+            && !self.stuck.contains(id)
     }
 
     /// A worker is done with an effect.
@@ -711,7 +754,7 @@ impl Batch {
 
     /// The same workflow, with a number for a question that it asks anew.
     fn numbered(&mut self, workflow: Workflow, next: QuestionId) -> Workflow {
-        if asked(&workflow).is_none_or(|asked| asked.id.is_some()) {
+        if workflow.question().is_none_or(|asked| asked.id.is_some()) {
             return workflow;
         }
         match workflow {
@@ -729,6 +772,11 @@ impl Batch {
                 let mut entry = vault::Entry::clone(&entry);
                 self.number(entry.asked.as_mut(), next);
                 Workflow::Vault(Arc::new(entry))
+            }
+            Workflow::Concern(concern) => {
+                let mut concern = Concern::clone(&concern);
+                self.number(concern.asked.as_mut(), next);
+                Workflow::Concern(Arc::new(concern))
             }
         }
     }

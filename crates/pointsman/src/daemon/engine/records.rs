@@ -1,7 +1,9 @@
 //! Records of a step: what is written beside the snapshot of a workflow.
 
+use pointsman_core::concern;
 use pointsman_core::config::{Config, Runtime};
-use pointsman_core::part::question::{self, Question};
+use pointsman_core::log;
+use pointsman_core::part::question;
 use pointsman_core::part::session;
 use pointsman_core::run;
 use pointsman_core::session::budget::Spent;
@@ -41,21 +43,17 @@ pub(super) fn change(
         (Workflow::Vault(before), Event::Vault(event), Err(refused)) => {
             input.action_change(now, event, before, Err(refused))
         }
+        (Workflow::Concern(before), Event::Concern(event), after) => {
+            let refused = after.err().map(ToString::to_string);
+            let about = before.key.about.clone();
+            input.change(now, &log::Entry::ConcernChanged { about, event: event.clone(), refused })
+        }
         // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
         (
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_),
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_),
             _,
         ) => input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new())),
-    }
-}
-
-/// The question that a workflow asks a person.
-pub(super) fn asked(workflow: &Workflow) -> Option<&Question> {
-    match workflow {
-        Workflow::Task(task) => task.escalation.as_ref(),
-        Workflow::Run(run) => run.question.as_ref(),
-        Workflow::Vault(entry) => entry.asked.as_ref(),
     }
 }
 
@@ -76,9 +74,12 @@ pub(super) fn question_changes(
         (Workflow::Vault(before), Event::Vault(event), Workflow::Vault(after)) => {
             vault::questions(before, event, after, now)
         }
+        (Workflow::Concern(before), Event::Concern(_), Workflow::Concern(after)) => {
+            concern::questions(before, after, now)
+        }
         (
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_),
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_),
             _,
         ) => Vec::new(),
     }
@@ -91,7 +92,7 @@ pub(super) fn is_claim(event: &Event) -> bool {
         Event::Run(event) => {
             matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
         }
-        Event::Vault(_) => false,
+        Event::Vault(_) | Event::Concern(_) => false,
     }
 }
 
@@ -110,7 +111,7 @@ pub(super) fn registered(
     let model = match after {
         Workflow::Task(_) => config.roles.get(role).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) => return None,
+        Workflow::Vault(_) | Workflow::Concern(_) => return None,
     };
     Some(SessionRow {
         session: id.session(generation),

@@ -38,8 +38,14 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "reminders and questions of runs: e2e::questions",
-        &["event:question_reminded", "event:run_asked", "event:run_answered", "event:run_time_passed"],
+        "reminders, questions of runs and a person's yes to a budget, all of them events of workflows, which the simulation kills: e2e::questions, e2e::resilience::budget",
+        &[
+            "event:budget_granted",
+            "event:question_reminded",
+            "event:run_asked",
+            "event:run_answered",
+            "event:run_time_passed",
+        ],
     ),
     (
         "runs that go wrong or are stopped: e2e::run, which has its own kills",

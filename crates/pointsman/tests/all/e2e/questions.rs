@@ -7,8 +7,8 @@ use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
 use super::chat::lab::{Lab, id, thread_of};
-use super::shop;
 use super::vault::{action, guarded, runs, submit, wait_status};
+use super::{LAND, adds, shop};
 
 const FORMULA: &str = "name = \"buckets\"\ndescription = \"Buckets\"\nversion = 1\n[[steps]]\nid = \"look\"\ntitle = \"Look\"\n\
                        description = \"Look.\"\n";
@@ -220,4 +220,86 @@ fn e2e_a_vault_action_is_a_question_that_the_inbox_approves() {
     daemon.json(&["inbox", "reject", &number(&open[1]), "--body", "Not today."]);
     assert_eq!(wait_status(&daemon, "h2", "rejected")["reason"], "Not today.");
     assert_eq!((runs(&daemon, "h2"), daemon.json(&["inbox"])), (0, json!([])));
+}
+
+/// The open question of a kind.
+fn wait_kind(daemon: &TestDaemon, kind: &str) -> Value {
+    daemon.wait_for(kind, || {
+        let open = daemon.json(&["inbox"]);
+        open.as_array()?.iter().find(|question| question["kind"] == kind).cloned()
+    })
+}
+
+#[test]
+fn e2e_a_pull_request_is_approved_and_rejected_in_the_inbox() {
+    let daemon = shop().reviewed().start();
+    let script = format!(
+        "{}\nexpect Changes requested\nwrite src/apples.txt better apples\ncommit Better apples\npush\nphase \
+         awaiting_ci\n{LAND}",
+        adds("apples")
+    );
+    let issue = daemon.file_issue("Apples", &script);
+    let asked = wait_kind(&daemon, "review");
+    assert_eq!((&asked["issue"], &asked["pr"]), (&json!(issue), &json!(2)), "{asked}");
+    assert_eq!(
+        asked["settle"],
+        json!([
+            format!("pointsman inbox approve {}", asked["id"]),
+            format!("pointsman inbox reject {}", asked["id"])
+        ])
+    );
+    daemon.wait_for("a notice", || {
+        let notices = daemon.notices();
+        notices
+            .iter()
+            .any(|notice| notice["title"] == "shop: a pull request waits for a review")
+            .then_some(())
+    });
+    daemon.json(&["inbox", "reject", &number(&asked), "--body", "Better ones, please."]);
+    let again = daemon.wait_for("a question about the new head", || {
+        Some(wait_kind(&daemon, "review")).filter(|again| again["id"] != asked["id"])
+    });
+    let old = daemon.json(&["inbox", "show", &number(&asked)]);
+    assert!(!old["settled"].is_null(), "{old}");
+    daemon.json(&["inbox", "approve", &number(&again)]);
+    daemon.wait_closed(issue);
+    daemon.wait_for("an empty inbox", || (daemon.json(&["inbox"]) == json!([])).then_some(()));
+}
+
+#[test]
+fn e2e_a_blocked_task_is_in_the_inbox_until_it_goes_on() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", "phase failed it is too hard\nhang");
+    daemon.wait_state(issue, "blocked");
+    let asked = wait_kind(&daemon, "blocked");
+    assert!(asked["subject"].as_str().unwrap().contains("it is too hard"), "{asked}");
+    daemon.restart();
+    assert_eq!(wait_kind(&daemon, "blocked")["id"], asked["id"], "it is asked once");
+    daemon.json(&["inbox", "dismiss", &number(&asked)]);
+    daemon.restart();
+    assert_eq!(daemon.json(&["inbox"]), json!([]), "what a person dismissed is not asked again");
+    daemon.json(&["task", "stop", &issue.to_string()]);
+}
+
+#[test]
+fn e2e_a_queue_that_paused_itself_is_in_the_inbox_and_goes_on_with_a_yes() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
+    daemon.wait_closed(issue);
+    // Somebody pushes to main past the queue.
+    let (work, url) = (daemon.path("elsewhere"), daemon.run(&["forge", "url"]).stdout.trim().to_owned());
+    daemon.git_in(&daemon.path(""), &["clone", "--quiet", &url, work.to_str().unwrap()]);
+    fs::write(work.join("src/pears.txt"), "pears\n").unwrap();
+    daemon.git_in(&work, &["add", "src"]);
+    daemon.git_in(&work, &["commit", "--quiet", "--message", "pears"]);
+    daemon.git_in(&work, &["push", "--quiet", "origin", "HEAD:main"]);
+    let asked = wait_kind(&daemon, "queue_paused");
+    let commands =
+        [format!("pointsman inbox approve {}", asked["id"]), "pointsman merge-queue resume".to_owned()];
+    assert_eq!(asked["settle"], json!(commands), "{asked}");
+    daemon.json(&["inbox", "approve", &number(&asked)]);
+    assert_eq!(daemon.json(&["merge-queue", "status"])["paused"], false);
+    let other = daemon.file_issue("Plums", &format!("{}\n{LAND}", adds("plums")));
+    daemon.wait_closed(other);
+    assert_eq!(daemon.json(&["inbox"]), json!([]));
 }

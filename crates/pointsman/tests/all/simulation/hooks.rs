@@ -1,6 +1,8 @@
 //! What hooks, keepers and the daemon's own looks tell of sessions, whoever owns them. None of it is true or false here:
 //! a workflow has to cope with any of it at any time.
 
+use std::time::Duration;
+
 use pointsman::daemon::engine::Input;
 use pointsman_core::part::session::{Event, Stage};
 use pointsman_core::session::budget::Level;
@@ -10,8 +12,16 @@ use pointsman_core::workflow::Workflow;
 use super::daemon::{Daemon, Item, Source};
 
 impl Daemon {
-    /// Something is told of one of the live sessions.
+    /// Something is told of one of the live sessions, or one gets the budget that it waits for.
     pub(super) fn hear_of_a_session(&mut self) {
+        let waits: Vec<Workflow> =
+            self.engine().workflows().filter(|owner| owner.session().waits_for_budget).collect();
+        if !waits.is_empty() && self.reality().chance.below(3) == 0 {
+            let owner = self.reality().chance.pick(&waits).clone();
+            let input = Input::of_session(owner.id(), owner.session().generation, Event::BudgetGranted);
+            self.told(Source::Hooks, Item::Inputs(vec![input]));
+            return;
+        }
         let live: Vec<Workflow> =
             self.engine().workflows().filter(|owner| owner.session().stage == Stage::Alive).collect();
         if live.is_empty() {
@@ -28,7 +38,7 @@ impl Daemon {
         let mut reality = self.reality();
         let now = reality.now;
         let text = || "words".to_owned();
-        match reality.chance.below(20) {
+        match reality.chance.below(21) {
             0 | 1 => Event::TurnEnded,
             2 => Event::ContextMeasured {
                 gauge: Gauge { used_permille: 400, source: context::Source::StatusLine },
@@ -43,8 +53,12 @@ impl Daemon {
             9 | 10 => Event::ResponseGiven { text: text() },
             11 | 12 => Event::DialogSeen { what: text(), picture: text() },
             13 | 14 => Event::HooksSilent { required: false, picture: text() },
-            15 => Event::BudgetReached { level: Level::Hard, what: text() },
-            16 => Event::BudgetReached { level: Level::Soft, what: text() },
+            15 => Event::BudgetReached { level: Level::Hard, what: text(), until: None },
+            16 => Event::BudgetReached { level: Level::Soft, what: text(), until: None },
+            17 => {
+                let until = Some(now.after(Duration::from_secs(3600)));
+                Event::BudgetReached { level: Level::Hard, what: text(), until }
+            }
             _ => {
                 let message = i64::try_from(reality.fresh()).expect("a small number");
                 Event::MessageUnacknowledged { message, headline: text() }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pointsman::daemon::engine::Engine;
+use pointsman_core::concern;
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::Owner;
@@ -169,11 +170,7 @@ fn check_runs_and_actions(engine: &Engine, reality: &Reality) {
 fn check_questions(engine: &Engine) {
     let mut asked: Vec<(Owner, u64)> = engine
         .workflows()
-        .filter_map(|workflow| match &workflow {
-            Workflow::Task(task) => task.escalation.clone(),
-            Workflow::Run(run) => run.question.clone(),
-            Workflow::Vault(entry) => entry.asked.clone(),
-        })
+        .filter_map(|workflow| workflow.question().cloned())
         .map(|asked| (asked.source.owner, asked.id.expect("it is on disk").0))
         .collect();
     let open = engine.store().open_questions().expect("questions can be read");
@@ -207,6 +204,11 @@ fn count_what_time_brings(event: &EventRow, reality: &Reality) {
             | log::Entry::VaultExpired(action)
             | log::Entry::VaultLooked(action),
         ) => played(workflow::Event::Vault(action.event.expect("it names its event"))),
+        Some(log::Entry::ConcernChanged {
+            event: event @ concern::Event::TimePassed, refused: None, ..
+        }) => {
+            played(workflow::Event::Concern(event));
+        }
         Some(_) | None => {}
     }
 }

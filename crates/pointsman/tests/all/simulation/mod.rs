@@ -12,6 +12,7 @@
 //! `POINTSMAN_TRACE` says how many of the last steps a failure shows.
 
 mod chance;
+mod concerns;
 mod daemon;
 mod hand_ins;
 mod hooks;
@@ -122,7 +123,7 @@ fn play(seed: u64, trace: &Trace, played: &Played) {
 
 /// One step of the first act.
 fn anything(daemon: &mut Daemon) {
-    let step = daemon.reality().chance.below(124);
+    let step = daemon.reality().chance.below(127);
     match step {
         100..103 => daemon.somebody_acts_on_the_vault(),
         103..106 => daemon.somebody_acts_on_runs(),
@@ -131,6 +132,7 @@ fn anything(daemon: &mut Daemon) {
         116..119 => daemon.hear_of_a_session(),
         119..122 => daemon.check_hand_ins(),
         122..124 => daemon.somebody_acts_on_hand_ins(),
+        124..127 => daemon.something_concerns_people(),
         0..8 => daemon.tick(),
         8..14 => daemon.hand_out(),
         14..20 => daemon.perform_one(),
@@ -183,6 +185,7 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     daemon.everybody_helps(round);
     daemon.everybody_decides();
     daemon.everybody_settles_hand_ins();
+    daemon.everybody_is_relieved();
     let busy = daemon.reality().busy_agents();
     for issue in busy {
         daemon.reality().agent_acts(issue);

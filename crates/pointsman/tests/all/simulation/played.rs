@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pointsman_core::concern::Event as ConcernEvent;
 use pointsman_core::part::contribution::Event as About;
 use pointsman_core::part::session::Event as SessionEvent;
 use pointsman_core::run::Event as RunEvent;
@@ -68,6 +69,7 @@ kinds! { of_task, TASK, TaskEvent,
     TaskEvent::DialogSeen { .. } => "dialog_seen",
     TaskEvent::HooksSilent { .. } => "hooks_silent",
     TaskEvent::BudgetReached { .. } => "budget_reached",
+    TaskEvent::BudgetGranted => "budget_granted",
     TaskEvent::Answered { .. } => "answered",
     TaskEvent::Ordered { .. } => "ordered",
     TaskEvent::TimePassed => "time_passed",
@@ -91,7 +93,8 @@ kinds! { of_run, RUN, RunEvent,
     RunEvent::Session { told: SessionEvent::ResponseGiven { .. }, .. } => "response_given",
     RunEvent::Session { told: SessionEvent::DialogSeen { .. }, .. } => "dialog_seen",
     RunEvent::Session { told: SessionEvent::HooksSilent { .. }, .. } => "hooks_silent",
-    RunEvent::Session { told: SessionEvent::BudgetReached { .. }, .. } => "budget_reached",
+    // Nobody grants anything to a run: it is over.
+    RunEvent::Session { told: SessionEvent::BudgetReached { .. } | SessionEvent::BudgetGranted, .. } => "budget_reached",
     RunEvent::Session { told: SessionEvent::MessageUnacknowledged { .. }, .. } => "message_unacknowledged",
     RunEvent::StepDone { .. } => "step_done",
     RunEvent::Finished { .. } => "finished",
@@ -128,6 +131,17 @@ kinds! { of_action, ACTION, VaultEvent,
     VaultEvent::Told => "told",
 }
 
+kinds! { of_concern, CONCERN, ConcernEvent,
+    ConcernEvent::Raised { .. } => "raised",
+    ConcernEvent::Lifted { .. } => "lifted",
+    ConcernEvent::Approved { .. } => "approved",
+    ConcernEvent::Rejected { .. } => "rejected",
+    ConcernEvent::Answered { .. } => "answered",
+    ConcernEvent::Dismissed { .. } => "dismissed",
+    ConcernEvent::TimePassed => "time_passed",
+    ConcernEvent::EffectGaveUp { .. } => "effect_gave_up",
+}
+
 /// The counts of all stories together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Played(Arc<Mutex<BTreeMap<String, u64>>>);
@@ -139,6 +153,7 @@ impl Played {
             Event::Task(event) => format!("task {}", of_task(event)),
             Event::Run(event) => format!("run {}", of_run(event)),
             Event::Vault(event) => format!("action {}", of_action(event)),
+            Event::Concern(event) => format!("concern {}", of_concern(event)),
         });
     }
 
@@ -157,7 +172,13 @@ impl Played {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let named =
             |of: &str, names: &[&str]| names.iter().map(|name| format!("{of} {name}")).collect::<Vec<_>>();
-        let all = [named("task", TASK), named("run", RUN), named("action", ACTION), named("crash", &PLACES)];
+        let all = [
+            named("task", TASK),
+            named("run", RUN),
+            named("action", ACTION),
+            named("concern", CONCERN),
+            named("crash", &PLACES),
+        ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         let count = |name: &String| counts.get(name).copied().unwrap_or(0);
         let table = all.iter().map(|name| format!("{:8}  {name}\n", count(name))).collect();

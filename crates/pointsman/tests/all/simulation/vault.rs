@@ -291,7 +291,9 @@ impl Daemon {
     pub(super) fn perform(&mut self, outgoing: &Outgoing, owner: &Workflow) -> Option<Outcome> {
         match owner {
             Workflow::Vault(entry) => self.perform_for_action(outgoing, entry),
-            Workflow::Task(_) | Workflow::Run(_) => Some(self.world.perform(outgoing, owner)),
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) => {
+                Some(self.world.perform(outgoing, owner))
+            }
         }
     }
 }

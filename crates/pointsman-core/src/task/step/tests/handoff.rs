@@ -190,7 +190,7 @@ fn a_login_or_a_bill_is_for_a_person() {
 
 #[test]
 fn the_soft_mark_warns_and_the_hard_mark_ends_the_session_with_its_work() {
-    let reached = |level| Event::BudgetReached { level, what: "2.00 USD per task".into() };
+    let reached = |level| Event::BudgetReached { level, what: "2.00 USD per task".into(), until: None };
     let play = Play::working().event(reached(Level::Soft)).is(State::Working);
     assert_eq!(play.kinds(), ["notify"]);
     let play = play.event(reached(Level::Hard)).is(State::Working);
@@ -202,7 +202,7 @@ fn the_soft_mark_warns_and_the_hard_mark_ends_the_session_with_its_work() {
 
 #[test]
 fn a_used_up_budget_ends_a_session_at_the_first_boundary_there_is() {
-    let hard = || Event::BudgetReached { level: Level::Hard, what: "20 turns".into() };
+    let hard = || Event::BudgetReached { level: Level::Hard, what: "20 turns".into(), until: None };
     let ends = |play: Play, what: &str| {
         let play = play.is(State::Blocked);
         let ended = Effect::EndSession { generation: 1, exit: Exit::Exhausted };
@@ -221,8 +221,44 @@ fn a_used_up_budget_ends_a_session_at_the_first_boundary_there_is() {
 }
 
 #[test]
+fn a_budget_of_the_day_parks_the_task_until_there_is_a_new_one() {
+    let reached = |play: &Play| {
+        let until = Some(play.now.after(Duration::from_secs(3600)));
+        Event::BudgetReached { level: Level::Hard, what: "5.00 USD today".into(), until }
+    };
+    let play = Play::working();
+    let hard = reached(&play);
+    let play = play.event(hard).later(Duration::ZERO).is(State::Working);
+    assert_eq!(play.ordered, [Effect::EndSession { generation: 1, exit: Exit::Exhausted }]);
+    let play = play.ended(Exit::Exhausted).is(State::Working);
+    assert!(play.ordered.is_empty(), "nobody is brought back to spend more: {:?}", play.ordered);
+    assert_eq!(play.task.session.restarts, 0);
+    let next = play.later(Duration::from_secs(3600)).is(State::Working);
+    assert!(
+        next.ordered.contains(&Effect::StartSession { generation: 2, opening: Opening::Recovery }),
+        "{:?}",
+        next.ordered
+    );
+    assert!(!next.task.session.waits_for_budget);
+
+    let play = Play::working();
+    let hard = reached(&play);
+    let play = play.event(hard).later(Duration::ZERO).ended(Exit::Exhausted);
+    let granted = play.event(Event::BudgetGranted).later(Duration::ZERO).is(State::Working);
+    assert!(
+        granted.ordered.iter().any(|effect| matches!(effect, Effect::StartSession { generation: 2, .. }))
+    );
+    let refused = step(&granted.task, &Event::BudgetGranted, &granted.policy, granted.now);
+    assert!(refused.is_err(), "it waits for no budget");
+
+    // What waits for CI or a review spends nothing, and goes on waiting.
+    let play = Play::awaiting_review();
+    assert!(step(&play.task, &reached(&play), &play.policy, play.now).is_err());
+}
+
+#[test]
 fn what_is_about_to_land_is_not_stopped_for_its_budget() {
-    let hard = Event::BudgetReached { level: Level::Hard, what: "20 turns".into() };
+    let hard = Event::BudgetReached { level: Level::Hard, what: "20 turns".into(), until: None };
     let play = Play::in_queue();
     assert!(step(&play.task, &hard, &play.policy, play.now).is_err());
 }

@@ -12,7 +12,7 @@ use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::landing::show_merge;
-use super::{notices, pushes, reverts};
+use super::{pushes, reverts};
 use crate::daemon::clock;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
@@ -32,8 +32,6 @@ pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Serve
         look_at(jobs, served, &main).map(drop)
     };
     show_merges(jobs, served);
-    // A daemon that was killed may have paused it and told nobody.
-    notices::paused(jobs, served);
     if let Err(error) = look() {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main could not be audited for now");
     }
@@ -81,7 +79,6 @@ pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Resul
         tracing::error!(project = %served.config.name, reason = alarm.reason, "the merge queue stops");
     }
     write_down(jobs, served, audit);
-    notices::paused(jobs, served);
     Ok(quiet)
 }
 

@@ -129,6 +129,8 @@ struct QueueWorker<'a> {
     /// Candidates by what they are built on and whose they are: building is a function.
     built: BTreeMap<(Sha, EntryId), chain::BuildOutcome>,
     aside: Vec<QueuedCandidate>,
+    /// Whether main was found red at the last look.
+    main_was_red: Option<bool>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
     /// How often something outside failed since a verdict, a landing or a quiet while. That a server can be read does not
@@ -170,6 +172,7 @@ impl<'a> QueueWorker<'a> {
             retest: BTreeSet::new(),
             built: BTreeMap::new(),
             aside: Vec::new(),
+            main_was_red: None,
             running: BTreeMap::new(),
             troubles: 0,
             boarded: Vec::new(),
@@ -352,7 +355,10 @@ impl<'a> QueueWorker<'a> {
         }
         if plan.main_is_red {
             self.say_main_is_red(main);
+        } else if self.main_was_red != Some(false) {
+            notices::main_is_green(self.jobs, self.served);
         }
+        self.main_was_red = Some(plan.main_is_red);
         let mut wanted = BTreeSet::new();
         self.tested.clear();
         self.boarded = members.iter().map(|member| member.entry.id).collect();
@@ -392,7 +398,7 @@ impl<'a> QueueWorker<'a> {
             CiVerdict::Passed => "",
         });
         let path = tree.and_then(|tree| self.last_runs.get(tree)).and_then(|run| run.log.as_deref());
-        notices::main_is_red(self.jobs, self.served, main, &reason, (log, path));
+        notices::main_is_red(self.jobs, self.served, &reason, (log, path));
         for member in &self.aside {
             // Read apart from what follows: the loop needs the reader to write the entry down.
             let known = self.jobs.read(|store| store.queue_entry(member.entry.id));

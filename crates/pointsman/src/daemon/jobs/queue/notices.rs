@@ -1,20 +1,23 @@
-//! Notices of the merge queue to people: a branch of theirs is out, the queue has paused itself, main is red.
+//! Notices of the merge queue to people: a branch of theirs is out, main is red.
 //!
 //! Each has a key, so that a daemon that was killed in between can post it again.
 
 use std::path::Path;
 
-use pointsman_core::ids::Sha;
+use pointsman_core::concern;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::part::question::Kind;
 use pointsman_core::task::Notice;
 use pointsman_core::words;
 use pointsman_core::words::notice::TakenOut;
-use pointsman_store::{EntryStatus, QueueEntry, StoppedBy};
+use pointsman_store::{EntryStatus, QueueEntry};
 
 use super::super::Jobs;
 use super::outcomes::status_word;
+use crate::daemon::concerns;
 use crate::daemon::effects::hand_in;
 use crate::daemon::effects::put_up_from_job;
+use crate::daemon::engine::Input;
 use crate::daemon::served::Served;
 
 /// Tells of a branch that is out and that nobody else is told about: a task's agent and the role that handed something in
@@ -53,34 +56,19 @@ pub(super) fn taken_out(
     post(jobs, served, format!("queue-entry:{project}:{}", entry.id), notice);
 }
 
-/// Tells that the queue has paused itself. A person who paused it knows.
-pub(super) fn paused(jobs: &Jobs, served: &Served) {
-    let project = &served.config.name;
-    let Some(stopped) = jobs.read(|store| store.queue_state(project)).ok().and_then(|line| line.stopped)
-    else {
-        return;
-    };
-    match stopped.by {
-        StoppedBy::Person => {}
-        StoppedBy::Audit | StoppedBy::Refusal => {
-            let notice = words::notice::queue_paused(project, &stopped.reason);
-            post(jobs, served, format!("queue-paused:{project}:{}", stopped.at.0), notice);
-        }
-    }
+/// Asks about a red main, once for each commit and test.
+pub(super) fn main_is_red(jobs: &Jobs, served: &Served, reason: &str, (log, path): (&str, Option<&Path>)) {
+    let path = path.map(|path| path.display().to_string());
+    let text = words::question::main_is_red(reason, log, path.as_deref());
+    let key = concerns::key(&served.config.name, Kind::MainRed);
+    jobs.inbox.tell(Input::of_concern(key, concern::Event::raised(Kind::MainRed, text)));
 }
 
-/// Tells that main is red, once for each commit.
-pub(super) fn main_is_red(
-    jobs: &Jobs,
-    served: &Served,
-    main: &Sha,
-    reason: &str,
-    (log, path): (&str, Option<&Path>),
-) {
-    let project = &served.config.name;
-    let path = path.map(|path| path.display().to_string());
-    let notice = words::notice::main_is_red(project, reason, log, path.as_deref());
-    post(jobs, served, format!("main-red:{project}:{main}"), notice);
+/// Nobody has to look after main any more.
+pub(super) fn main_is_green(jobs: &Jobs, served: &Served) {
+    let key = concerns::key(&served.config.name, Kind::MainRed);
+    let why = words::question::MAIN_IS_GREEN.to_owned();
+    jobs.inbox.tell(Input::of_concern(key, concern::Event::Lifted { why }));
 }
 
 fn post(jobs: &Jobs, served: &Served, key: String, notice: Notice) {

@@ -216,7 +216,6 @@ impl QueueWorker<'_> {
         let project = self.served.config.name.clone();
         self.jobs.inbox.send(Inbound::LineStopped { project, stopped, written });
         let _ = wait.recv();
-        notices::paused(self.jobs, self.served);
     }
 }
 

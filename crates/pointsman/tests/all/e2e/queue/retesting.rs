@@ -115,7 +115,7 @@ fn e2e_queue_a_person_is_told_why_a_branch_is_out_and_that_main_is_red() {
     fs::remove_file(daemon.path("home/service")).unwrap();
     daemon.json(&["merge-queue", "retest", "main"]);
     enter("other", "fine\n");
-    let red = told("The main branch of shop is red");
+    let red = told("shop: the main branch fails its gate");
     assert!(red["body"].as_str().unwrap().contains("the service is missing"), "{red:#}");
     assert_eq!(red["urgent"], true);
 }

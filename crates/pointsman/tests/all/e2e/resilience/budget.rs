@@ -56,9 +56,8 @@ fn e2e_budget_a_day_that_is_used_up_ends_all_sessions_and_starts_none_even_after
     measure_tokens(&daemon, "dev-shop-1.1", 600);
     measure_tokens(&daemon, "dev-shop-2.1", 400);
     for issue in issues {
-        daemon.wait_state(issue, "blocked");
-        daemon.wait_settled(issue);
-        assert_eq!(daemon.session(issue)["exit"], "exhausted");
+        let task = wait_parked(&daemon, issue);
+        assert!(task["reason"].as_str().unwrap().contains("of 1000 tokens"), "{task}");
     }
     let late = daemon.file_issue("Plums", "say at work\nhang");
     daemon.wait_state(late, "backlog");
@@ -69,6 +68,65 @@ fn e2e_budget_a_day_that_is_used_up_ends_all_sessions_and_starts_none_even_after
         assert_eq!(daemon.task(issue)["state"], "backlog");
         assert_eq!(daemon.sessions(issue).len(), 0);
     }
+    // One question for the day, and a person's yes lets all of them go on.
+    let asked = wait_asked(&daemon);
+    assert_eq!(asked["issue"], Value::Null, "{asked}");
+    assert!(asked["subject"].as_str().unwrap().contains("1000 tokens"), "{asked}");
+    daemon.json(&["inbox", "approve", &asked["id"].to_string()]);
+    for issue in issues {
+        daemon.wait_for("its next session", || (daemon.session(issue)["generation"] == 2).then_some(()));
+    }
+    daemon.wait_for("the task that waited", || (!daemon.sessions(late).is_empty()).then_some(()));
+    measure_tokens(&daemon, "dev-shop-1.2", 1000);
+    let again = wait_asked(&daemon);
+    assert_ne!(again["id"], asked["id"], "what was granted can be used up, too");
+}
+
+/// A task whose session ended because the budget of the day is used up.
+fn wait_parked(daemon: &TestDaemon, issue: u64) -> Value {
+    daemon.wait_for("the end of its session", || {
+        daemon.sessions(issue).iter().any(|session| session["exit"] == "exhausted").then_some(())
+    });
+    let task = daemon.task(issue);
+    assert_eq!(task["state"], "working", "{task}");
+    assert!(task["waiting_for"].is_string(), "{task}");
+    task
+}
+
+/// The open question about a budget.
+fn wait_asked(daemon: &TestDaemon) -> Value {
+    daemon.wait_for("a question about the budget", || {
+        let open = daemon.json(&["inbox"]);
+        open.as_array()?.iter().find(|asked| asked["kind"] == "budget").cloned()
+    })
+}
+
+#[test]
+fn e2e_budget_of_an_issue_is_asked_about_and_a_yes_starts_the_task_again() {
+    let daemon = shop().set("budget.usd_per_issue", "2.0").start();
+    let issue = daemon.file_issue("Apples", "write src/apples.txt draft\nsay at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    measure(&daemon, "dev-shop-1.1", None, usd(2_000_000));
+    daemon.wait_state(issue, "blocked");
+    daemon.wait_settled(issue);
+    let asked = wait_asked(&daemon);
+    assert_eq!((&asked["issue"], &asked["owner"]), (&json!(issue), &json!("concern/budget/issue-1")));
+    daemon.restart();
+    assert_eq!(wait_asked(&daemon)["id"], asked["id"], "it is asked once");
+    let refused = daemon.run(&["task", "start", &issue.to_string()]);
+    assert!(refused.stderr.contains("pointsman inbox"), "{refused:?}");
+    daemon.json(&["inbox", "approve", &asked["id"].to_string()]);
+    daemon.wait_state(issue, "working");
+    daemon.wait_for("its next session", || (daemon.session(issue)["generation"] == 2).then_some(()));
+    let second = daemon.run(&["inbox", "approve", &asked["id"].to_string()]);
+    assert!(second.code == Some(3) && second.stderr.contains("was approved by"), "{second:?}");
+    measure(&daemon, "dev-shop-1.2", None, usd(1_900_000));
+    assert_eq!(daemon.task(issue)["state"], "working", "four dollars may be spent now");
+    measure(&daemon, "dev-shop-1.2", None, usd(2_000_000));
+    daemon.wait_state(issue, "blocked");
+    let again = wait_asked(&daemon);
+    daemon.json(&["inbox", "reject", &again["id"].to_string()]);
+    assert_eq!(daemon.task(issue)["state"], "blocked");
 }
 
 #[test]
@@ -131,9 +189,8 @@ fn e2e_budget_turns_are_counted_by_the_hooks_of_claude_code_each_once() {
 fn e2e_budget_of_restarts_per_day_stops_a_crash_loop_of_all_tasks_together() {
     let daemon = shop().set("budget.restarts_per_day", "2").set("timing.restart_backoff", "\"10ms\"").start();
     let dies = daemon.file_issue("Apples", "crash\ncrash\ncrash\ncrash\nhang");
-    let task = daemon.wait_state(dies, "blocked");
+    let task = wait_parked(&daemon, dies);
     assert!(task["reason"].as_str().unwrap().contains("3 of 2 restarts"), "{task}");
-    daemon.wait_settled(dies);
     assert_eq!(task["restarts"], 3, "{task}");
     let agents = daemon.json(&["agents", "--all"]);
     let restarts: Vec<u64> = agents
@@ -169,7 +226,7 @@ fn e2e_budget_of_a_role_counts_its_sessions_together_and_a_day_of_it_too() {
         assert!(issues.iter().all(|issue| daemon.task(*issue)["state"] == "working"), "{key}");
         measure_tokens(&daemon, "dev-shop-2.1", 500);
         for issue in issues {
-            let task = daemon.wait_state(issue, "blocked");
+            let task = wait_parked(&daemon, issue);
             assert!(task["reason"].as_str().unwrap().contains("1000 of 1000 tokens"), "{key}: {task}");
         }
     }
@@ -268,11 +325,10 @@ fn e2e_budget_a_review_agent_that_spends_stops_the_day_for_all() {
     assert_eq!(daemon.task(works)["state"], "working");
     // What the review spends is spent on the issue that it is about.
     measure(&daemon, &review, None, usd(3_000_000));
-    for issue in [works, reviewed] {
-        let task = daemon.wait_state(issue, "blocked");
-        assert!(task["reason"].as_str().unwrap().contains("3.00 of 3.00 USD"), "{task}");
-        daemon.wait_settled(issue);
-    }
+    let task = wait_parked(&daemon, works);
+    assert!(task["reason"].as_str().unwrap().contains("3.00 of 3.00 USD"), "{task}");
+    // Its review was stopped, so a person is asked for one.
+    daemon.wait_state(reviewed, "escalated");
     daemon.wait_for("the review to end", || {
         let runs = daemon.json(&["run", "list"]);
         runs.as_array()?.iter().all(|run| run["open"] == false && run["status"] == "stopped").then_some(())

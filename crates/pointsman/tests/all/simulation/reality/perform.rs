@@ -42,7 +42,7 @@ impl PerformEffects for Pretended {
                 let _ = match owner {
                     Workflow::Task(task) => record.unended.insert((task.key.issue, *generation)),
                     Workflow::Run(run) => record.unended_runs.insert((run.key(), *generation)),
-                    Workflow::Vault(_) => false,
+                    Workflow::Vault(_) | Workflow::Concern(_) => false,
                 };
             }
             return Outcome::Never { error: "this can never be done".to_owned() };
@@ -53,6 +53,10 @@ impl PerformEffects for Pretended {
         let outcome = match owner {
             Workflow::Task(task) => reality.act(outgoing, task),
             Workflow::Run(run) => reality.act_for_run(outgoing, run),
+            Workflow::Concern(_) => {
+                reality.record.notices.insert(outgoing.key.clone());
+                Outcome::done()
+            }
             Workflow::Vault(_) => panic!("the loop is asked for {}", outgoing.workflow),
         };
         if reality.fault(12) {

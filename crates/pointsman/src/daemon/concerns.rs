@@ -1,0 +1,126 @@
+//! Concerns of a project in the daemon: the conditions that can be read off the store at any time, and the consequences of a
+//! person's decision about one.
+//!
+//! Whoever learns of a condition in another way (a job, a source) raises it with [`Input::of_concern`]. What a concern is, and
+//! when it asks again, is decided in [`pointsman_core::concern`].
+
+use std::sync::Arc;
+
+use pointsman_core::concern::{About, Concern, ConcernKey, Event};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::part::question::{Kind, Question};
+use pointsman_core::task::{self, Task};
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
+use pointsman_store::{Change, Stopped, StoppedBy};
+
+use super::budget;
+use super::engine::{Engine, Input};
+use super::queue_orders;
+use crate::control::protocol::InboxCommand;
+
+/// Everything that is written together with a decision.
+#[derive(Default)]
+pub(super) struct Consequences {
+    pub(super) inputs: Vec<Input>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// The one concern of a kind that a project has.
+pub(super) fn key(project: &ProjectName, kind: Kind) -> ConcernKey {
+    ConcernKey { project: project.clone(), about: About::kind(kind) }
+}
+
+/// The event that a person's command is for a concern.
+pub(super) fn event(command: &InboxCommand) -> Event {
+    match command {
+        InboxCommand::Approve { by } => Event::Approved { by: by.clone() },
+        InboxCommand::Reject { reason, by } => Event::Rejected { by: by.clone(), reason: reason.clone() },
+        InboxCommand::Answer { text, by } => Event::Answered { by: by.clone(), text: text.clone() },
+        InboxCommand::Dismiss { by } => Event::Dismissed { by: by.clone() },
+    }
+}
+
+/// The consequences of a person's decision, or the reason why it cannot be carried out.
+pub(super) fn follow(
+    engine: &Engine,
+    asked: &Question,
+    command: &InboxCommand,
+    now: Timestamp,
+) -> Result<Result<Consequences, String>, pointsman_store::Error> {
+    let project = &asked.source.project;
+    let mut follows = Consequences::default();
+    match (asked.kind, command) {
+        (Kind::QueuePaused, InboxCommand::Approve { .. }) => {
+            follows.changes.extend(queue_orders::resumed(engine.store(), project, now)?);
+        }
+        (Kind::Budget, InboxCommand::Approve { .. }) => {
+            let (inputs, changes) = budget::granted(engine, asked, now)?;
+            follows.inputs.extend(inputs);
+            follows.changes.extend(changes);
+        }
+        // Nothing follows but that the question is settled.
+        (_, InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {}
+        (_, InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. }) => {}
+    }
+    Ok(Ok(follows))
+}
+
+/// Raises the conditions that hold, and lifts those that are gone.
+pub(super) fn look(engine: &Engine) -> Result<Vec<Input>, pointsman_store::Error> {
+    let mut inputs = Vec::new();
+    for project in engine.served() {
+        let stopped = engine.store().queue_state(project)?.stopped;
+        inputs.extend(queue_paused(engine, project, stopped.as_ref()));
+        inputs.extend(tasks(engine, project));
+    }
+    Ok(inputs)
+}
+
+/// Tasks that are stuck, or that wait for a person's review.
+fn tasks(engine: &Engine, project: &ProjectName) -> Vec<Input> {
+    let Some(config) = engine.config(project) else { return Vec::new() };
+    let open: Vec<Arc<Concern>> =
+        engine.concerns().values().filter(|c| c.key.project == *project).cloned().collect();
+    // A task that was stopped by its budget has a question that starts it again.
+    let for_budget = |task: &Task| {
+        open.iter()
+            .filter_map(|concern| concern.asked.as_ref())
+            .any(|asked| asked.kind == Kind::Budget && asked.source.issue == Some(task.key.issue))
+    };
+    let raised: Vec<Input> = engine
+        .tasks()
+        .values()
+        .filter(|task| task.key.project == *project && !for_budget(task))
+        .filter_map(|task| task::standing(task, config.review.mode))
+        .map(|(about, event)| Input::of_concern(ConcernKey { project: project.clone(), about }, event))
+        .collect();
+    let holds =
+        |key: &ConcernKey| raised.iter().any(|input| input.workflow == WorkflowId::Concern(key.clone()));
+    let is_standing =
+        |concern: &Concern| concern.asked.as_ref().is_some_and(|asked| task::STANDING.contains(&asked.kind));
+    let over = open.iter().filter(|concern| is_standing(concern) && !holds(&concern.key));
+    let lifted = || Event::Lifted { why: words::question::NOT_WAITED_FOR.to_owned() };
+    let over: Vec<Input> = over.map(|concern| Input::of_concern(concern.key.clone(), lifted())).collect();
+    raised.into_iter().chain(over).collect()
+}
+
+/// A merge queue that paused itself needs a person. Whoever paused it knows.
+fn queue_paused(engine: &Engine, project: &ProjectName, stopped: Option<&Stopped>) -> Option<Input> {
+    let key = key(project, Kind::QueuePaused);
+    let asks = stopped.filter(|stopped| match stopped.by {
+        StoppedBy::Audit | StoppedBy::Refusal => true,
+        StoppedBy::Person => false,
+    });
+    let event = match asks {
+        Some(stopped) => {
+            Event::raised(Kind::QueuePaused, words::question::queue_paused(&stopped.reason, stopped.at))
+        }
+        None => {
+            engine.workflow(&key.clone().into())?;
+            Event::Lifted { why: words::question::QUEUE_GOES_ON.to_owned() }
+        }
+    };
+    Some(Input::of_concern(key, event))
+}
