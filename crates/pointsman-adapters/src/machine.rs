@@ -13,6 +13,12 @@ const GROUPS: usize = 20_000;
 /// How deep they lie: a user's containers are below the user's own slice.
 const DEEPEST: usize = 8;
 
+/// The name of the time since this machine was switched on.
+pub fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 /// Looks at the machine; `directories` are those whose disks matter.
 pub fn look(directories: &[&Path]) -> Machine {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();

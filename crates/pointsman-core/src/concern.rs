@@ -15,10 +15,13 @@ use crate::part::question::{
     self, Cause, Change, Kind, Owner, Policy, Question, Settled, Settlement, Source, changes,
 };
 use crate::task::Effect;
+use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
 use crate::workflow::Refused;
 
+/// Longest first line of a text. The rest is read by whoever opens the question.
+const SUBJECT_CHARS: usize = 200;
 /// Longest name of a concern.
 const NAME_CHARS: usize = 120;
 
@@ -196,7 +199,10 @@ pub fn step(
     let settled = match event {
         Event::Raised { kind, text, issue, pr, told } => {
             let source = concern.source(*issue, *pr);
-            let fresh = Question::ask(*kind, Cause::Daemon, source, text, policy, now);
+            let mut fresh = Question::ask(*kind, Cause::Daemon, source, text, policy, now);
+            if let Some((first, _)) = text.split_once('\n') {
+                fresh.subject = clean_line(first, SUBJECT_CHARS);
+            }
             return Ok(raised(concern, fresh, *told));
         }
         Event::EffectGaveUp { .. } => {

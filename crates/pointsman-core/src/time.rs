@@ -15,6 +15,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// This point in time moved by so many milliseconds, back if they are negative.
+    #[must_use]
+    pub fn moved(self, by_ms: i64) -> Self {
+        Self(self.0.saturating_add(by_ms))
+    }
+
     /// The time from `earlier` to here; zero if the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -13,6 +13,7 @@ use pointsman_core::ids::Sha;
 use tempfile::TempDir;
 
 use super::{Error, files};
+use crate::machine::boot_id;
 
 /// The most deleted files that an index is kept with; each is looked for again.
 const DELETED_LIMIT: usize = 1000;
@@ -131,12 +132,6 @@ fn read_known(dir: &Path) -> Option<IndexState> {
     dir.join("index").is_file().then_some(known)
 }
 
-/// Tells one run of the machine from another.
-fn boot_id() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
-}
-
 impl IndexState {
     fn to_bytes(&self, boot: &str) -> Vec<u8> {
         let head = self.head.as_ref().map_or("-", Sha::as_str);
@@ -172,7 +167,8 @@ impl IndexState {
 mod tests {
     use pointsman_core::ids::Sha;
 
-    use super::{IndexState, Slot, WarmIndex, boot_id};
+    use super::{IndexState, Slot, WarmIndex};
+    use crate::machine::boot_id;
 
     fn known() -> IndexState {
         let sha = |digit: &str| Sha::new(&digit.repeat(40)).unwrap();

@@ -93,6 +93,14 @@ impl HandIn {
         }
     }
 
+    /// The same, to be changed.
+    pub fn landing_mut(&mut self) -> Option<&mut Landing> {
+        match &mut self.stage {
+            Stage::Open(landing) => Some(landing),
+            Stage::Waiting | Stage::Over { .. } => None,
+        }
+    }
+
     /// Whether a commit on its branch was put there by us.
     pub fn owns(&self, commit: &Sha) -> bool {
         let landing = self.landing();

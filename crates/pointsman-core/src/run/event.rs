@@ -44,6 +44,10 @@ pub enum Event {
         text: String,
     },
     TimePassed,
+    /// Time went by in which this machine was not awake, or its clock was set.
+    TimeSkipped {
+        by_ms: i64,
+    },
     Stopped {
         by: String,
     },
@@ -126,7 +130,7 @@ impl Event {
             Self::GaveUp { .. } => log::Entry::RunGaveUp,
             Self::Answered { .. } => log::Entry::RunAnswered,
             Self::TimePassed if ends => log::Entry::RunTimedOut,
-            Self::TimePassed => log::Entry::RunTimePassed,
+            Self::TimePassed | Self::TimeSkipped { .. } => log::Entry::RunTimePassed,
             Self::Stopped { .. } => log::Entry::RunStopped,
             Self::HandedIn { .. }
             | Self::LandingBegun { .. }
@@ -160,6 +164,7 @@ impl Event {
             | Self::GaveUp { .. }
             | Self::Answered { .. }
             | Self::TimePassed
+            | Self::TimeSkipped { .. }
             | Self::Stopped { .. }
             | Self::LandingBegun { .. }
             | Self::CommitPut { .. }

@@ -45,6 +45,7 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         }
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::TimePassed => draft.time_passed(),
+        Event::TimeSkipped { by_ms } => draft.time_skipped(*by_ms),
         Event::Stopped { by } => {
             draft.is_under_way()?;
             draft.over(Status::Stopped, &words::run::stopped(by), Exit::Stopped);
@@ -267,6 +268,16 @@ impl<'a> Draft<'a> {
         true
     }
 
+    /// Its lifetime and its waits for machines count the time in which this one was awake.
+    fn time_skipped(&mut self, by_ms: i64) {
+        self.run.session.skip(by_ms);
+        self.run.waited_ms = self.run.waited_ms.saturating_add_signed(by_ms);
+        self.run.retry_at = self.run.retry_at.map(|at| at.moved(by_ms));
+        if let Some(landing) = self.run.hand_in.as_mut().and_then(crate::hand_in::HandIn::landing_mut) {
+            landing.contribution.skip(by_ms);
+        }
+    }
+
     fn time_passed(&mut self) {
         self.landing_time_passed();
         if self.run.status.is_over() {
@@ -475,6 +486,7 @@ fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
         | Event::Finished { .. }
         | Event::GaveUp { .. }
         | Event::Stopped { .. }
+        | Event::TimeSkipped { .. }
         | Event::HandedIn { .. }
         | Event::LandingBegun { .. }
         | Event::HandInDropped { .. }

@@ -179,6 +179,10 @@ pub enum Event {
     },
     /// A person has given its session more.
     BudgetGranted,
+    /// Time went by in which this machine was not awake, or its clock was set.
+    TimeSkipped {
+        by_ms: i64,
+    },
     /// A person answered an escalation.
     Answered {
         by: String,

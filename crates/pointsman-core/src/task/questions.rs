@@ -91,6 +91,7 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
         | Event::HooksSilent { .. }
         | Event::BudgetReached { .. }
         | Event::BudgetGranted
+        | Event::TimeSkipped { .. }
         | Event::TimePassed
         | Event::EffectGaveUp { .. }
         | Event::MessageUnacknowledged { .. } => withdrawn(&words::question::task_moved_on(after.state)),

@@ -1,5 +1,6 @@
 //! Questions, to the people who settle them.
 
+use crate::config::NotifierKind;
 use crate::ids::{Number, Sha};
 use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
 use crate::task::{Notice, Order, State, Task};
@@ -160,6 +161,16 @@ pub fn budget(whose: &str, limit: &str, until: Option<Timestamp>) -> String {
 }
 
 pub const BUDGET_IS_NOT_USED_UP: &str = "the budget is not used up any more";
+
+pub const NOTIFIER_WORKS: &str = "the notifier works again";
+
+/// A notifier has failed for a while.
+pub fn notifier_down(notifier: NotifierKind, since: Timestamp) -> String {
+    format!(
+        "The notifier {notifier} has not worked since {}.\n`pointsman notify test` tries it, and `pointsman status` has its last error.",
+        super::queue::clock_time(since)
+    )
+}
 
 /// Nothing lands because main fails its own gate.
 pub fn main_is_red(reason: &str, log: &str, log_path: Option<&str>) -> String {

@@ -84,6 +84,15 @@ impl Event {
         }
     }
 
+    /// Time went by in which this machine was not awake. Those whose deadlines are people's alone do not hear of it.
+    pub fn time_skipped(id: &WorkflowId, by_ms: i64) -> Option<Self> {
+        match id {
+            WorkflowId::Task(_) => Some(Self::Task(task::Event::TimeSkipped { by_ms })),
+            WorkflowId::Run(_) => Some(Self::Run(run::Event::TimeSkipped { by_ms })),
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) => None,
+        }
+    }
+
     /// An order of a workflow can never be carried out.
     pub fn effect_gave_up(id: &WorkflowId, effect: &Effect, error: String) -> Self {
         if let Effect::StartSession { generation, .. } = effect {

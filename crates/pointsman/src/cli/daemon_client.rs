@@ -15,6 +15,11 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a held lock.
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
+/// A session inside a sandbox waits this long for a daemon that is away: a service is started again within seconds.
+const ENCLOSED_PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks for a daemon.
+const ENCLOSED_LOOK: Duration = Duration::from_millis(50);
+
 /// The process that carried out a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnsweredBy {
@@ -29,7 +34,7 @@ pub(crate) enum AnsweredBy {
 pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<(V, AnsweredBy), Failure> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        match client::ask(&paths.control_socket(), request) {
+        match patiently(paths, request) {
             Ok(reply) => return view(reply).map(|view| (view, AnsweredBy::Daemon)),
             // A session inside a sandbox cannot act in the daemon's place.
             Err(client::Error::NotRunning) if is_enclosed(paths) => return Err(not_running()),
@@ -47,10 +52,25 @@ pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Resu
 
 /// Asks the daemon; without one there is nobody to ask.
 pub(crate) fn ask_daemon<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<V, Failure> {
-    match client::ask(&paths.control_socket(), request) {
+    match patiently(paths, request) {
         Ok(reply) => view(reply),
         Err(client::Error::NotRunning) => Err(not_running()),
         Err(error @ client::Error::Broken(_)) => Err(broken(error)),
+    }
+}
+
+/// Asks the daemon. A session inside a sandbox can neither act in its place nor start one: it waits for a daemon that is being
+/// replaced or brought back.
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
+fn patiently(paths: &Paths, request: &Request) -> Result<Reply, client::Error> {
+    let deadline = Instant::now() + ENCLOSED_PATIENCE;
+    loop {
+        match client::ask(&paths.control_socket(), request) {
+            Err(client::Error::NotRunning) if is_enclosed(paths) && Instant::now() < deadline => {
+                std::thread::sleep(ENCLOSED_LOOK);
+            }
+            answer => return answer,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everything that waits for a person, over all projects, and the ways to settle it.
 
 use clap::{Args, Subcommand};
-use pointsman_core::part::question::{Question, QuestionId, Urgency, order};
+use pointsman_core::part::question::{Owner, Question, QuestionId, Urgency, order};
 use pointsman_core::task::held_up;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
@@ -190,11 +190,15 @@ fn find(context: &Context, id: QuestionId) -> Result<(Store, Question), Failure>
 }
 
 /// Whatever the question is about: an issue if there is one.
-fn about(asked: &Question) -> String {
+pub(super) fn about(asked: &Question) -> String {
     match (asked.source.issue, asked.source.pr) {
         (Some(issue), _) => format!("#{issue}"),
         (None, Some(pr)) => format!("#{pr}"),
-        (None, None) => asked.source.owner.to_string(),
+        (None, None) => match &asked.source.owner {
+            // Its kind says it all.
+            Owner::Concern(_) => String::new(),
+            owner @ (Owner::Task(_) | Owner::Run(_) | Owner::Vault(_)) => owner.to_string(),
+        },
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pointsman_core::decision::Unconfirmed;
-use pointsman_core::part::question::{Owner, Question};
+use pointsman_core::part::question::{Kind, Owner, Question};
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
@@ -259,18 +259,22 @@ fn print(
             ))?;
         }
         // Tasks and vault actions are told by themselves.
-        let told_elsewhere = |owner: &Owner| match owner {
+        let told_elsewhere = |asked: &Question| match asked.source.owner {
             Owner::Task(_) | Owner::Vault(_) => true,
-            Owner::Run(_) | Owner::Concern(_) => false,
+            Owner::Concern(_) => matches!(asked.kind, Kind::Blocked | Kind::Refused),
+            Owner::Run(_) => false,
         };
-        for (asked, _) in glance.questions.iter().filter(|(asked, _)| !told_elsewhere(&asked.source.owner)) {
+        for (asked, _) in glance.questions.iter().filter(|(asked, _)| !told_elsewhere(asked)) {
             let colour = style::BUSY;
             let settle = words::question::settle(asked).join(", or: ");
             out.line(format!(
-                "  {colour}{}{colour:#} {} {}: {}\n    {quiet}{}, {settle}{quiet:#}",
+                "  {colour}{}{colour:#} {}{}: {}\n    {quiet}{}, {settle}{quiet:#}",
                 asked.kind,
                 words::question::number(asked.id),
-                asked.source.owner,
+                Some(inbox::about(asked))
+                    .filter(|about| !about.is_empty())
+                    .map(|about| format!(" {about}"))
+                    .unwrap_or_default(),
                 clean_line(&asked.subject, 200),
                 time::relative(asked.asked_at, time::now()),
             ))?;

@@ -21,7 +21,7 @@ use pointsman_store::RunScope;
 
 use super::crash::crash_point;
 use super::effects::EffectPerformer;
-use super::inbound::Inbound;
+use super::inbound::{Inbound, ThreadReport};
 use super::served::Served;
 use super::sources::forge::answers;
 use crate::control::protocol::{FailureKind, InboxCommand, Reply, Request};
@@ -122,7 +122,7 @@ fn begin(world: &EffectPerformer, served: &Served, issue: &Issue) -> anyhow::Res
         return Ok(());
     }
     let (written, answer) = sync_channel(1);
-    world.jobs.inbox.send(Inbound::RunWanted {
+    world.jobs.inbox.report(ThreadReport::RunWanted {
         project: config.name.clone(),
         formula: formula(&issue.body).to_owned(),
         subject: Subject::Action { issue: issue.number },
@@ -167,7 +167,7 @@ fn report(world: &EffectPerformer, served: &Served, issue: Number, run: &Run) ->
             served.forge.set_labels(issue, &[], &gone)?;
         }
     }
-    world.jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+    world.jobs.inbox.report(ThreadReport::AskForge { project: served.config.name.clone() });
     Ok(())
 }
 

@@ -10,10 +10,22 @@ use pointsman_view::Time;
 use super::stage;
 
 /// The present time, or that of a test that plays days in seconds.
-#[allow(clippy::disallowed_methods, reason = "the one clock")]
 pub fn now() -> Timestamp {
+    stage::time(real_now())
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one clock")]
+fn real_now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    stage::time(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The present time without the time in which this machine was awake: it grows while the machine sleeps or is off, changes
+/// when its clock is set, and else stands still.
+pub fn unawake() -> i64 {
+    let awake = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let awake_ms = awake.tv_sec.saturating_mul(1000).saturating_add(awake.tv_nsec / 1_000_000);
+    real_now().0.saturating_sub(awake_ms).saturating_add(stage::asleep())
 }
 
 /// The time when a file was last written, by the same clock.

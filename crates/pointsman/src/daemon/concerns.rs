@@ -17,8 +17,12 @@ use pointsman_store::{Change, Stopped, StoppedBy};
 
 use super::budget;
 use super::engine::{Engine, Input};
+use super::notifier;
 use super::queue_orders;
 use crate::control::protocol::InboxCommand;
+
+/// A notifier that failed fewer times may only have been restarted.
+const NOTIFIER_FAILURES: u32 = 3;
 
 /// Everything that is written together with a decision.
 #[derive(Default)]
@@ -74,6 +78,34 @@ pub(super) fn look(engine: &Engine) -> Result<Vec<Input>, pointsman_store::Error
         let stopped = engine.store().queue_state(project)?.stopped;
         inputs.extend(queue_paused(engine, project, stopped.as_ref()));
         inputs.extend(tasks(engine, project));
+        inputs.extend(notifiers_down(engine, project)?);
+    }
+    Ok(inputs)
+}
+
+/// Notifiers that failed several times in a row. They cannot tell it themselves.
+fn notifiers_down(engine: &Engine, project: &ProjectName) -> Result<Vec<Input>, pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(Vec::new()) };
+    let mut inputs = Vec::new();
+    for notifier in &config.notify.to {
+        let name = notifier::health_name(*notifier);
+        let about = About::one_of(Kind::NotifierDown, &name);
+        let key = ConcernKey { project: project.clone(), about };
+        let health = notifier::health(engine.store(), project, &name)?;
+        let event = match health.filter(|health| health.failed >= NOTIFIER_FAILURES) {
+            Some(health) => Event::Raised {
+                kind: Kind::NotifierDown,
+                text: words::question::notifier_down(*notifier, health.since),
+                issue: None,
+                pr: None,
+                told: true,
+            },
+            None if engine.concerns().contains_key(&key) => {
+                Event::Lifted { why: words::question::NOTIFIER_WORKS.to_owned() }
+            }
+            None => continue,
+        };
+        inputs.push(Input::of_concern(key, event));
     }
     Ok(inputs)
 }

@@ -22,7 +22,7 @@ use super::connections::{ConnectionLimits, LookPermit};
 use super::decisions::Made;
 use super::effects::EffectPerformer;
 use super::factory;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbox, ThreadReport};
 use super::peers::{Peer, Peers};
 use super::queue_orders;
 use super::reports::{Reports, ask_loop};
@@ -183,9 +183,9 @@ impl Control {
                 let reply = embedded_forge::run_command(forge, &command);
                 let request = Request::Forge { project: project.clone(), command };
                 if let (Caller::Person { .. }, Some(made)) = (caller, Made::of(&request, &reply)) {
-                    self.inbox.send(Inbound::Decided(Box::new(made)));
+                    self.inbox.report(ThreadReport::Decided(Box::new(made)));
                 }
-                self.inbox.send(Inbound::AskForge { project });
+                self.inbox.report(ThreadReport::AskForge { project });
                 reply
             }
             Request::Claim { project, order } => {
@@ -196,7 +196,7 @@ impl Control {
                     config: &served.config,
                 };
                 let reply = claim::carry_out(&place, &order);
-                self.inbox.send(Inbound::AskForge { project });
+                self.inbox.report(ThreadReport::AskForge { project });
                 reply
             }
             Request::Queue { project, command } => {

@@ -25,18 +25,35 @@ pub(crate) type Answers = Vec<Result<(), Refused>>;
 
 /// Everything that can happen to the daemon.
 pub(crate) enum Inbound {
-    Inputs(Vec<Input>),
+    /// Events of workflows. Whoever has to know is told the answer to each when they are on disk.
+    Inputs {
+        inputs: Vec<Input>,
+        answered: Option<SyncSender<Answers>>,
+    },
+    /// A worker is done with an effect.
     Performed {
         outgoing: Box<Outgoing>,
         outcome: Outcome,
     },
+    /// Something that a thread beside the loop has learnt, and that the loop writes down.
+    Report(Box<ThreadReport>),
+    Ask {
+        request: Request,
+        reply: SyncSender<Reply>,
+    },
+    Stop,
+}
+
+/// Something to be written down that is not an event of a workflow. Where a thread waits for that, `written` is told when it
+/// is on disk.
+pub(crate) enum ThreadReport {
     /// A message that nobody had acknowledged was looked after.
     Redelivered {
         message: Box<MessageRow>,
         /// What became of it; none if something stood in the way.
         became: Option<ResendOutcome>,
     },
-    /// Merge queue entries moved; `written` is told when that is on disk, all of it at once.
+    /// Merge queue entries moved. All of it is written at once.
     QueueMoved {
         project: ProjectName,
         /// The entries as they are now.
@@ -45,37 +62,15 @@ pub(crate) enum Inbound {
         audit: Option<Audit>,
         /// What their tasks learn.
         inputs: Vec<Input>,
-        /// Told when it is written.
         written: SyncSender<()>,
     },
-    /// A merge queue has to stop; `written` is told when that is on disk.
-    LineStopped {
-        project: ProjectName,
-        stopped: Stopped,
-        /// Told when it is written.
-        written: SyncSender<()>,
-    },
-    /// The main branch was audited; `written` is told when that is on disk.
-    Audited {
-        project: ProjectName,
-        audit: Audit,
-        /// Told when it is written.
-        written: SyncSender<()>,
-    },
+    /// A merge queue has to stop.
+    QueuePaused { project: ProjectName, stopped: Stopped, written: SyncSender<()> },
+    /// The main branch was audited.
+    Audited { project: ProjectName, audit: Audit, written: SyncSender<()> },
     /// A gate gave its verdict on a tree.
-    VerdictGiven {
-        project: ProjectName,
-        tree: Sha,
-        gate: String,
-        verdict: Box<VerdictRow>,
-    },
-    /// Inputs whose source has to know whether they were taken.
-    Record {
-        inputs: Vec<Input>,
-        /// Told when they are on disk, with the answer to each.
-        written: SyncSender<Answers>,
-    },
-    /// A run about something is to begin; `written` is told what became of that.
+    VerdictGiven { project: ProjectName, tree: Sha, gate: String, verdict: Box<VerdictRow> },
+    /// A run about something is to begin.
     RunWanted {
         project: ProjectName,
         formula: String,
@@ -84,29 +79,14 @@ pub(crate) enum Inbound {
         /// Told the run, or why there is none.
         written: SyncSender<Reply>,
     },
-    /// People are to be told, were told, or spoke; `written` is told when that is on disk.
-    Notifier {
-        told: Box<NotifierReport>,
-        /// Told when it is written.
-        written: SyncSender<()>,
-    },
-    /// A role that works by rules has looked, or was spoken to; `written` is told when that is on disk.
-    Factory {
-        told: Box<factory::RoleReport>,
-        /// Told when it is written.
-        written: SyncSender<()>,
-    },
+    /// People are to be told, were told, or spoke.
+    Notifier { told: Box<NotifierReport>, written: SyncSender<()> },
+    /// A role that works by rules has looked, or was spoken to.
+    Role { told: Box<factory::RoleReport>, written: SyncSender<()> },
     /// A look at the clock, for formulas that run by themselves.
-    Timetable {
-        project: ProjectName,
-        standing: ProjectFacts,
-    },
+    Timetable { project: ProjectName, standing: ProjectFacts },
     /// A person decided something at the embedded forge: a decision that was kept about it is over.
     Decided(Box<Made>),
-    Ask {
-        request: Request,
-        reply: SyncSender<Reply>,
-    },
     /// Something was seen of a session's work.
     Observed {
         workflow: WorkflowId,
@@ -121,9 +101,7 @@ pub(crate) enum Inbound {
         silent: Vec<String>,
     },
     /// These sessions were looked for in vain; that says nothing by itself.
-    Missed {
-        sessions: Vec<String>,
-    },
+    Missed { sessions: Vec<String> },
     /// A working tree was saved.
     CheckpointTaken {
         /// What is known of it.
@@ -132,14 +110,9 @@ pub(crate) enum Inbound {
         pruned: Vec<u64>,
     },
     /// Somebody wants to know when everything that was sent before this is on disk.
-    Passed {
-        written: SyncSender<()>,
-    },
+    Passed { written: SyncSender<()> },
     /// Something changed on the forge of this project: ask it now.
-    AskForge {
-        project: ProjectName,
-    },
-    Stop,
+    AskForge { project: ProjectName },
 }
 
 /// The sending end: cheap to clone, held by every source.
@@ -164,19 +137,29 @@ impl Inbox {
     /// Waits until everything that this thread has sent is on disk, or the daemon ends.
     pub(crate) fn wait_until_written(&self) {
         let (written, told) = sync_channel(1);
-        self.send(Inbound::Passed { written });
+        self.report(ThreadReport::Passed { written });
         let _ = told.recv();
     }
 
     /// One event of one workflow, and whether it was taken. Nothing if the daemon ends.
     pub(crate) fn record(&self, input: Input) -> Option<Result<(), Refused>> {
-        let (written, told) = sync_channel(1);
-        self.send(Inbound::Record { inputs: vec![input], written });
+        let (answered, told) = sync_channel(1);
+        self.send(Inbound::Inputs { inputs: vec![input], answered: Some(answered) });
         told.recv().ok()?.pop()
     }
 
     /// One event of one workflow.
     pub(crate) fn tell(&self, input: Input) {
-        self.send(Inbound::Inputs(vec![input]));
+        self.tell_all(vec![input]);
+    }
+
+    /// Several events of workflows, written together.
+    pub(crate) fn tell_all(&self, inputs: Vec<Input>) {
+        self.send(Inbound::Inputs { inputs, answered: None });
+    }
+
+    /// Something that is not an event of a workflow.
+    pub(crate) fn report(&self, report: ThreadReport) {
+        self.send(Inbound::Report(Box::new(report)));
     }
 }

@@ -43,6 +43,7 @@ mod runs;
 mod served;
 mod session_sockets;
 mod settings;
+mod sleep;
 mod sources;
 mod stage;
 mod start;

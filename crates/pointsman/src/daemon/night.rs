@@ -28,7 +28,7 @@ use super::board::TaskBoard;
 use super::effects::{EffectPerformer, SessionActivities};
 use super::engine::Engine;
 use super::factory;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbound, Inbox, ThreadReport};
 use super::jobs::Jobs;
 use super::notifier;
 use super::poller::{PollSchedule, Poller};
@@ -140,7 +140,7 @@ impl Loop {
 
     fn take(&mut self, inbound: Inbound, now: Timestamp) {
         match inbound {
-            Inbound::Inputs(inputs) => {
+            Inbound::Inputs { inputs, answered: None } => {
                 self.engine.take(&inputs, now).unwrap();
                 self.engine.tick(now).unwrap();
                 let due = self.engine.due(now).unwrap();
@@ -148,24 +148,31 @@ impl Loop {
                 assert!(!tasks, "nothing is begun for a task");
                 self.board.publish(&self.engine);
             }
-            Inbound::Audited { project, audit, written } => {
+            Inbound::Report(report) => self.write(*report, now),
+            _ => panic!("nothing else happens in such a night"),
+        }
+    }
+
+    fn write(&mut self, report: ThreadReport, now: Timestamp) {
+        match report {
+            ThreadReport::Audited { project, audit, written } => {
                 let change = queue_orders::audited(self.engine.store(), &project, &audit, now).unwrap();
                 self.engine.write(change.as_slice()).unwrap();
                 written.send(()).unwrap();
             }
-            Inbound::Factory { told, written } => {
+            ThreadReport::Role { told, written } => {
                 factory::take(&mut self.engine, &told, now).unwrap();
                 written.send(()).unwrap();
             }
-            Inbound::Notifier { told, written } => {
+            ThreadReport::Notifier { told, written } => {
                 notifier::take(&mut self.engine, &told, now).unwrap();
                 written.send(()).unwrap();
             }
-            Inbound::Timetable { project, standing } => {
+            ThreadReport::Timetable { project, standing } => {
                 timetable::tick(&mut self.engine, &project, &standing, now).unwrap();
             }
-            Inbound::AskForge { project } => self.poller.ask(&project),
-            Inbound::Passed { written } => drop(written.send(())),
+            ThreadReport::AskForge { project } => self.poller.ask(&project),
+            ThreadReport::Passed { written } => drop(written.send(())),
             _ => panic!("nothing else happens in such a night"),
         }
     }
@@ -196,7 +203,7 @@ impl Loop {
                 work();
                 done.store(true, Ordering::SeqCst);
                 // Only to wake the loop; nobody waits for it.
-                inbox.send(Inbound::Passed { written: sync_channel(1).0 });
+                inbox.report(ThreadReport::Passed { written: sync_channel(1).0 });
             });
             while !done.load(Ordering::SeqCst) {
                 let inbound = self.inbound.recv_timeout(PATIENCE).expect("the work comes to an end");

@@ -13,7 +13,7 @@ use super::actions;
 use super::board::{TaskBoard, TaskMap};
 use super::clock;
 use super::effects::EffectPerformer;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::Inbox;
 use super::reports::Reports;
 use super::reviews::Reviews;
 use super::served::Served;
@@ -202,7 +202,7 @@ impl PollSchedule {
                 {
                     Ok(inputs) => {
                         served.heard_all();
-                        self.inbox.send(Inbound::Inputs(inputs));
+                        self.inbox.tell_all(inputs);
                         self.world.jobs.check_peoples(served, &self.board.workflows());
                         self.world.jobs.enter_peoples(served, &self.board.workflows());
                         self.reviews.look(served);

@@ -16,7 +16,7 @@ use super::answer::{done, failed};
 use super::board::TaskBoard;
 use super::effects::EffectPerformer;
 use super::engine::Input;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbound, Inbox, ThreadReport};
 use super::served::Served;
 use super::sources::hooks::{self, SessionResponseTimes};
 use crate::control::protocol::{FailureKind, Reply, Request};
@@ -122,7 +122,7 @@ impl Reports {
                         self.inbox.tell(Input::of_session(id.clone(), generation, event));
                     }
                     let observations = vec![Observation::Did((*work).into())];
-                    self.inbox.send(Inbound::Observed { workflow: id, observations, read_to: None });
+                    self.inbox.report(ThreadReport::Observed { workflow: id, observations, read_to: None });
                 }
                 Some(done(HookReply { taken: true }))
             }

@@ -17,6 +17,8 @@ use serde::Deserialize;
 struct Stage {
     /// How far the clock is ahead.
     ahead_ms: i64,
+    /// How much of that the machine slept. Pretended time counts as time in which it was awake otherwise.
+    asleep_ms: i64,
     /// How full every disk is.
     disk_percent: Option<u64>,
     /// How much memory is free.
@@ -25,7 +27,8 @@ struct Stage {
 
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// The last one that could be read.
-static LAST: Mutex<Stage> = Mutex::new(Stage { ahead_ms: 0, disk_percent: None, free_memory_mb: None });
+static LAST: Mutex<Stage> =
+    Mutex::new(Stage { ahead_ms: 0, asleep_ms: 0, disk_percent: None, free_memory_mb: None });
 
 #[allow(clippy::disallowed_methods, reason = "a variable for tests, read once")]
 fn named() -> Option<PathBuf> {
@@ -43,6 +46,11 @@ fn stage() -> Option<Stage> {
 /// A point in time as it is pretended to be.
 pub(super) fn time(real: Timestamp) -> Timestamp {
     stage().map_or(real, |stage| Timestamp(real.0.saturating_add(stage.ahead_ms)))
+}
+
+/// The pretended time in which the machine slept.
+pub(super) fn asleep() -> i64 {
+    stage().map_or(0, |stage| stage.asleep_ms)
 }
 
 /// The machine as it is pretended to be.

@@ -46,6 +46,7 @@ use super::runs;
 use super::served::Served;
 use super::session_sockets::SessionSockets;
 use super::settings::SettingsWatch;
+use super::sleep::SleepWatch;
 use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::pending_actions::PendingActions;
@@ -133,6 +134,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let poller = Arc::new(Poller::default());
     let [runs, notices, roles, settings] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
     let turns = LoopTurns::new(clock::now());
+    let sleep = SleepWatch::open(engine.store());
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -156,6 +158,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
         redelivering: BTreeMap::new(),
+        sleep: Some(sleep),
         between_turns: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;

@@ -11,7 +11,7 @@ use pointsman_store::Outgoing;
 
 use super::crash::crash_point_of;
 use super::effects::{EffectError, EffectPerformer, Redelivery};
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbound, Inbox, ThreadReport};
 use super::outcome::{Outcome, PerformEffects};
 
 /// Most effects wait for git, tmux or a disk, not for a processor.
@@ -77,7 +77,7 @@ fn work(world: &Arc<EffectPerformer>, inbox: &Inbox, receiver: &Mutex<Receiver<W
                     tracing::info!(message = again.row.id.0, error = %error, "not given again yet");
                 });
                 let message = Box::new(again.row);
-                inbox.send(Inbound::Redelivered { message, became: became.ok() });
+                inbox.report(ThreadReport::Redelivered { message, became: became.ok() });
             }
         }
     }

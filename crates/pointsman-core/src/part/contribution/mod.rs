@@ -345,6 +345,19 @@ impl Contribution {
         }
     }
 
+    /// Time went by in which this machine was not awake. The waits for a push, for CI and in the merge queue count only the
+    /// other; a review is awaited by the clock on the wall, as the people who give it live by.
+    pub fn skip(&mut self, by_ms: i64) {
+        match &mut self.progress {
+            Progress::Local { until } => *until = until.map(|at| at.moved(by_ms)),
+            Progress::Pushed { wait: Some(wait), .. } => match wait.what {
+                Awaited::Push | Awaited::Checks | Awaited::Queue => wait.until = wait.until.moved(by_ms),
+                Awaited::Review => {}
+            },
+            Progress::Pushed { wait: None, .. } | Progress::Merged { .. } => {}
+        }
+    }
+
     /// Its commits are about to be brought to the forge, which may take until then.
     pub fn await_push(&mut self, until: Timestamp) {
         match &mut self.progress {

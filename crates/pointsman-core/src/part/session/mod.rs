@@ -267,6 +267,16 @@ impl Policy {
 }
 
 impl Session {
+    /// Time went by in which this machine was not awake. Deadlines of work count only the other; reset times of services are
+    /// by the clock on the wall.
+    pub fn skip(&mut self, by_ms: i64) {
+        let moved = |at: Timestamp| at.moved(by_ms);
+        self.restart_at = self.restart_at.map(moved);
+        if let Some(handoff) = &mut self.handoff {
+            handoff.deadline = moved(handoff.deadline);
+        }
+    }
+
     /// The next moment at which time alone changes something about it.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let handoff = self.handoff.filter(|handoff| !handoff.stuck).map(|handoff| handoff.deadline);

@@ -83,6 +83,7 @@ impl Session {
             self.start(&mut out);
         }
         if self.parked_until.is_some_and(|at| at <= now) {
+            self.idle_looks = 0;
             out.push(Reaction::Unparked);
         }
         if let Some(handoff) = self.handoff.as_mut().filter(|h| !h.stuck && h.deadline <= now) {
@@ -235,7 +236,8 @@ impl Session {
         out: &mut Vec<Reaction>,
     ) -> Result<(), Refused> {
         let watched = around.demand == Demand::Work && self.stage == Stage::Alive && !around.has_phase;
-        if !watched {
+        // A session that is parked, or about to hand over, has a reason to sit at its prompt, and a deadline of its own.
+        if !watched || self.may_be_idle() {
             return Err(Refused::NotNow(words::reason::NOT_WATCHED.to_owned()));
         }
         if !at_prompt {
@@ -251,6 +253,11 @@ impl Session {
             out.push(Reaction::Fail { reason, exit: Exit::IdlePrompt });
         }
         Ok(())
+    }
+
+    /// Whether the session waits for something that is not its agent's turn to do.
+    pub fn may_be_idle(&self) -> bool {
+        self.parked_until.is_some() || self.handoff.is_some()
     }
 
     /// A worse source is not heard beside a better one.

@@ -91,6 +91,7 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         }
         Event::BudgetReached { level, what, until } => draft.budget_reached(*level, what, *until)?,
         Event::BudgetGranted => draft.task.session.budget_granted(now)?,
+        Event::TimeSkipped { by_ms } => draft.time_skipped(*by_ms),
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::Ordered { order } => draft.ordered(*order)?,
         Event::TimePassed => draft.time_passed(),

@@ -26,6 +26,15 @@ impl Draft<'_> {
         }
     }
 
+    /// The deadline of a question is a person's, and stays where it is.
+    pub(super) fn time_skipped(&mut self, by_ms: i64) {
+        self.task.session.skip(by_ms);
+        self.task.contribution.skip(by_ms);
+        if self.task.escalation.is_none() {
+            self.task.deadline = self.task.deadline.map(|at| at.moved(by_ms));
+        }
+    }
+
     fn deadline_passed(&mut self) {
         match self.task.state {
             State::Working => match self.task.session.stage {

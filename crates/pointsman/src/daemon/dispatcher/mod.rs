@@ -2,6 +2,7 @@
 //! channel and the disk.
 
 mod batch;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
 
-use batch::{Batch, QueueInput, RunRequest};
+use batch::Batch;
 
 use super::answer::{Follow, answer, done};
 use super::board::TaskBoard;
@@ -25,19 +26,15 @@ use super::crash::crash_point;
 use super::decisions::{self, Made};
 use super::effects::{EffectPerformer, Redelivery, ResendOutcome};
 use super::engine::{Engine, Input};
-use super::factory;
 use super::hand_ins;
 use super::inbound::Inbound;
-use super::notifier::{self, NotifierReport};
 use super::own_identity::LoopTurns;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::projects;
-use super::queue_orders;
-use super::runs;
+use super::sleep::SleepWatch;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
-use super::timetable::{self};
 use super::unreadable;
 use super::watch_thread::WatchThread;
 use super::workers::{Work, Workers};
@@ -76,6 +73,8 @@ pub(crate) struct Dispatcher {
     pub only_queue: bool,
     /// Messages that are looked after: none while a worker does, else when they may be again.
     pub redelivering: BTreeMap<EffectId, Option<Timestamp>>,
+    /// None while it looks.
+    pub(crate) sleep: Option<SleepWatch>,
     /// Sessions whose turn has just ended: what was held back is for them now.
     pub between_turns: BTreeSet<String>,
 }
@@ -91,6 +90,11 @@ impl Dispatcher {
             let now = clock::now();
             self.turns.turned(now);
             if !self.only_queue {
+                let mut sleep = self.sleep.take();
+                if let Some(sleep) = &mut sleep {
+                    self.until_written("sleep", |d| sleep.look(&mut d.engine, now));
+                }
+                self.sleep = sleep;
                 self.until_written("time", |d| d.engine.tick(now));
                 if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
                     self.until_written("messages", |d| d.chase_acknowledgements(now));
@@ -115,20 +119,21 @@ impl Dispatcher {
         let wake_at = self.engine.wake_at().ok().flatten();
         let sleep = wake_at.map_or(LONGEST_SLEEP, |at| at.since(clock::now())).min(LONGEST_SLEEP);
         match self.inbound.recv_timeout(sleep) {
-            Ok(first) => batch.add(first, &self.poller),
+            Ok(first) => batch.add(first),
             Err(RecvTimeoutError::Timeout) => return batch,
             Err(RecvTimeoutError::Disconnected) => batch.stop = true,
         }
         for _ in 1..BATCH {
             let Ok(next) = self.inbound.try_recv() else { break };
-            batch.add(next, &self.poller);
+            batch.add(next);
         }
         batch
     }
 
     /// Writes a batch down; says whether to stop.
-    fn take(&mut self, batch: Batch) -> bool {
+    fn take(&mut self, mut batch: Batch) -> bool {
         let now = clock::now();
+        let rows = batch.quiet(now);
         let mut inputs = batch.inputs;
         for (outgoing, outcome) in batch.performed {
             self.until_written("an outcome", |d| {
@@ -138,112 +143,17 @@ impl Dispatcher {
             crash_point("outcome-absorbed");
         }
         // With the verdicts, and before anything lands by them: what was tested is not tested again.
-        let verdicts: Vec<Write> = batch.verdicts.into_iter().map(Batch::verdict).collect();
-        let tested = if verdicts.is_empty() { Vec::new() } else { vec![Change::quiet(now, verdicts)] };
-        self.take_events(&inputs, &tested, now);
-        let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
-        for QueueInput { project, entries, audit, inputs, written } in batch.entries {
-            self.until_written("the queue", |d| {
-                let mut changes = queue_orders::all_moved(d.engine.store(), &entries, now)?;
-                if let Some(audit) = &audit {
-                    changes.extend(queue_orders::audited(d.engine.store(), &project, audit, now)?);
-                }
-                d.engine.take_with(&inputs, changes, now).map(drop)
-            });
-            let _ = written.send(());
-        }
-        if moved {
-            self.projections.nudge();
-        }
-        for (project, stopped, written) in batch.stopped {
-            self.until_written("a paused queue", |d| queue_orders::pause(&mut d.engine, &project, &stopped));
-            let _ = written.send(());
-        }
-        for (project, audit, written) in batch.audits {
-            self.until_written("an audit", |d| {
-                let change = queue_orders::audited(d.engine.store(), &project, &audit, now)?;
-                d.engine.write(change.as_slice()).map(drop)
-            });
-            let _ = written.send(());
-        }
-        for (id, observed) in &batch.observed {
-            self.until_written("a work state", |d| {
-                d.engine.observe(id, &observed.observations, observed.read_to.as_ref(), now)
-            });
-        }
-        let mut quiet: Vec<Write> = Vec::new();
-        for (message, became) in batch.redelivered {
-            quiet.extend(self.redelivered(&message, became, now));
-        }
-        if !batch.seen.is_empty() {
-            quiet.push(Write::SessionsSeen(batch.seen));
-        }
-        if !batch.silent.is_empty() {
-            quiet.push(Write::SessionsSilent(batch.silent));
-        }
-        quiet.extend(batch.missed.into_iter().map(Write::SessionMissed));
-        if !quiet.is_empty() {
-            let change = [Change::quiet(now, quiet)];
-            self.until_written("signs of life", |d| d.engine.write(&change).map(drop));
-        }
-        for (row, pruned) in batch.checkpoints {
-            let task = row.task.clone();
-            let forgotten = pruned.into_iter().map(|n| Write::CheckpointForgotten { task: task.clone(), n });
-            let writes = std::iter::once(Write::Checkpoint(row.clone())).chain(forgotten).collect();
-            let change = [Change::quiet(now, writes)];
-            self.until_written("a checkpoint", |d| d.engine.write(&change).map(drop));
-        }
-        for (inputs, written) in batch.recorded {
+        self.take_events(&inputs, &rows, now);
+        for (inputs, answered) in batch.awaited {
             let mut answers = Vec::new();
             self.until_written("events", |d| {
                 answers = d.engine.take(&inputs, now)?;
                 Ok(())
             });
-            let _ = written.send(answers);
+            let _ = answered.send(answers);
         }
-        for (told, written) in batch.notifier {
-            self.until_written("a notice", |d| notifier::take(&mut d.engine, &told, now));
-            match *told {
-                NotifierReport::Posted(_) => self.notices.nudge(),
-                NotifierReport::Heard { .. } => {
-                    self.notices.nudge();
-                    self.factory.nudge();
-                }
-                NotifierReport::Settled { .. } | NotifierReport::Shown(_) | NotifierReport::Failed { .. } => {
-                }
-            }
-            let _ = written.send(());
-        }
-        for (told, written) in batch.factory {
-            self.until_written("a role's look", |d| factory::take(&mut d.engine, &told, now));
-            self.notices.nudge();
-            self.runs.nudge();
-            let _ = written.send(());
-        }
-        for (project, standing) in batch.timetables {
-            let mut begun = 0;
-            self.until_written("a timetable", |d| {
-                begun += timetable::tick(&mut d.engine, &project, &standing, now)?;
-                Ok(())
-            });
-            if begun > 0 {
-                self.runs.nudge();
-                self.factory.nudge();
-            }
-        }
-        for RunRequest { project, formula, subject, by, written } in batch.wanted {
-            let mut answer = None;
-            self.until_written("a run", |d| {
-                answer = Some(runs::begin_about(&mut d.engine, &project, &formula, &subject, &by, now)?);
-                Ok(())
-            });
-            if let Some(answer) = answer {
-                self.runs.nudge();
-                let _ = written.send(answer);
-            }
-        }
-        for made in batch.decided {
-            self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+        for report in batch.reports {
+            self.write_report(report, now);
         }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
@@ -277,27 +187,22 @@ impl Dispatcher {
             stop |= follow.stop;
             let _ = reply.send(answer);
         }
-        for written in batch.passed {
-            let _ = written.send(());
-        }
         stop
     }
 
     /// Takes everything that happened in one commit. If that can never be written, each thing is taken by itself: what is
     /// wrong with one must not cost the others.
-    fn take_events(&mut self, inputs: &[Input], tested: &[Change], now: Timestamp) {
+    fn take_events(&mut self, inputs: &[Input], rows: &[Change], now: Timestamp) {
         let mut apart = false;
-        self.until_written("events", |d| match d.engine.take_with(inputs, tested.to_vec(), now) {
-            Err(error)
-                if error.retry() == pointsman_store::Retry::Never && inputs.len() + tested.len() > 1 =>
-            {
+        self.until_written("events", |d| match d.engine.take_with(inputs, rows.to_vec(), now) {
+            Err(error) if error.retry() == pointsman_store::Retry::Never && inputs.len() + rows.len() > 1 => {
                 apart = true;
                 Ok(())
             }
             taken => taken.map(drop),
         });
         if apart {
-            self.until_written("verdicts", |d| d.engine.write(tested).map(drop));
+            self.until_written("verdicts", |d| d.engine.write(rows).map(drop));
             for input in inputs {
                 self.until_written("an event", |d| d.engine.take(std::slice::from_ref(input), now).map(drop));
             }

@@ -35,7 +35,7 @@ use pointsman_core::words;
 use pointsman_core::workflow::Workflow;
 use pointsman_store::{Outgoing, Store};
 
-use super::inbound::Inbound;
+use super::inbound::ThreadReport;
 use super::jobs::Jobs;
 use super::outcome::{Outcome, PerformEffects};
 use super::projections::Announced;
@@ -174,7 +174,10 @@ impl EffectPerformer {
             Effect::RequestReview { sha } => {
                 match served.config.review_agent() {
                     // It is found with all other open pull requests.
-                    true => self.jobs.inbox.send(Inbound::AskForge { project: owner.id().project().clone() }),
+                    true => self
+                        .jobs
+                        .inbox
+                        .report(ThreadReport::AskForge { project: owner.id().project().clone() }),
                     false => self.jobs.review(served, owner, sha),
                 }
                 Ok(Outcome::done())

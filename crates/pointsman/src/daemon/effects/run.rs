@@ -9,7 +9,7 @@ use pointsman_core::workflow;
 use super::session::{Prepared, write};
 use super::{EffectError, EffectPerformer, Outcome, hand_in};
 use crate::daemon::crash::crash_point;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::runs::{containers, files};
 use crate::daemon::served::{Served, SessionFiles};
 
@@ -95,7 +95,7 @@ impl EffectPerformer {
         remove_checkout(&session_files.tree)?;
         if matches!(run.subject, Some(Subject::Review { .. } | Subject::Action { .. })) {
             // What came of it belongs on the forge.
-            self.jobs.inbox.send(Inbound::AskForge { project: run.project.clone() });
+            self.jobs.inbox.report(ThreadReport::AskForge { project: run.project.clone() });
         }
         Ok(Outcome::learned(workflow::Event::Run(Event::CleanedUp)))
     }

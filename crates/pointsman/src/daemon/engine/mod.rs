@@ -1,6 +1,8 @@
 //! The engine takes events, commits each in one transaction, and hands out effects. It is synchronous and has no
 //! threads, clock or IO beyond the store, so the daemon and the simulation run the same code.
 
+mod batch;
+mod effects;
 mod input;
 mod records;
 
@@ -12,35 +14,31 @@ use pointsman_core::concern::{Concern, ConcernKey};
 use pointsman_core::config::Config;
 use pointsman_core::ids::{ActionKey, ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
-use pointsman_core::part::question::{self, Owner, Question, QuestionId};
+use pointsman_core::part::question::{self, Owner};
 use pointsman_core::run::Run;
 use pointsman_core::schedule;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::snapshot::Unreadable;
-use pointsman_core::task::{self, Exit, Order, Refused, Task};
+use pointsman_core::task::{self, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
 use pointsman_core::words;
 use pointsman_core::workflow::{Event, Next, Rules, Workflow, WorkflowId, signals, step};
 use pointsman_store::{
-    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, RunScope, SessionRow,
-    SessionScope, Store, VaultScope, Write,
+    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, RunScope, SessionScope, Store, VaultScope,
+    Write,
 };
 
+use batch::Batch;
 pub use input::{Input, InputKind};
 use records::{begun, change, is_claim, question_changes, registered};
 
 use super::budget;
 use super::concerns;
 use super::crash::{Side, commit_point, crash_point};
-use super::outcome::{Note, Outcome};
 use super::{hand_ins, questions, queue_orders};
 
-/// The first retry of an effect comes after this long; doubles each time.
-const RETRY_FIRST: Duration = Duration::from_millis(250);
-/// But never later than this: an outage that is over should be noticed.
-const RETRY_LAST: Duration = Duration::from_secs(60);
 /// Budgets of time and restarts are looked at this often, and when a session begins or ends.
 const BUDGET_LOOK: Duration = Duration::from_secs(1);
 /// Budgets of time of whole issues are days.
@@ -563,6 +561,20 @@ impl Engine {
         Ok(())
     }
 
+    /// Moves the deadlines of work: time went by in which this machine was not awake. `remembered` is written with it, so that it
+    /// counts once.
+    pub fn skip_time(
+        &mut self,
+        by_ms: i64,
+        remembered: Change,
+        now: Timestamp,
+    ) -> Result<(), pointsman_store::Error> {
+        let ids = self.workflows().map(|workflow| workflow.id());
+        let inputs: Vec<Input> =
+            ids.filter_map(|id| Some(Input::of(id.clone(), Event::time_skipped(&id, by_ms)?))).collect();
+        self.take_with(&inputs, vec![remembered], now).map(drop)
+    }
+
     /// Asks people about conditions that hold now, and withdraws what is gone.
     pub fn look_at_concerns(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let seen = concerns::look(self)?;
@@ -590,112 +602,6 @@ impl Engine {
                 workflow.wake_at(self.rules.get(workflow.id().project())?)
             }
         }
-    }
-
-    /// Effects that can be performed now, at most one per workflow. Each is handed out once until
-    /// [`settle`](Self::settle) says what became of it.
-    pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Workflow)>, pointsman_store::Error> {
-        let mut due = Vec::new();
-        for outgoing in self.store.due_effects(Timestamp(i64::MAX), |workflow| !self.is_free(workflow))? {
-            // Nothing is put off for longer than the longest pause: if it seems so, the clock went back.
-            let waits = outgoing.not_before > now && outgoing.not_before <= now.after(RETRY_LAST);
-            if waits {
-                continue;
-            }
-            let workflow = match self.workflow(&outgoing.workflow) {
-                Some(workflow) => workflow,
-                None => match self.stored(&outgoing.workflow)? {
-                    Ok(Some(workflow)) => workflow,
-                    Ok(None) | Err(_) => {
-                        self.stuck.insert(outgoing.workflow);
-                        continue;
-                    }
-                },
-            };
-            self.in_flight.insert(outgoing.workflow.clone(), outgoing.id);
-            due.push((outgoing, workflow));
-        }
-        Ok(due)
-    }
-
-    /// Whether the next effect of this workflow can be handed out.
-    fn is_free(&self, id: &WorkflowId) -> bool {
-        let ours = !self.only_concerns || matches!(id, WorkflowId::Concern(_));
-        ours && self.rules.contains_key(id.project())
-            && !self.in_flight.contains_key(id)
-            && !self.stuck.contains(id)
-    }
-
-    /// A worker is done with an effect.
-    fn returned(&mut self, workflow: &WorkflowId, id: EffectId) {
-        if self.in_flight.get(workflow) == Some(&id) {
-            self.in_flight.remove(workflow);
-        }
-    }
-
-    /// The outcome of an effect as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
-    pub fn absorb(
-        &self,
-        outgoing: &Outgoing,
-        outcome: &Outcome,
-        now: Timestamp,
-    ) -> Result<Vec<Input>, pointsman_store::Error> {
-        let performed = match outcome {
-            Outcome::Done(performed) => performed,
-            Outcome::Later { error } => {
-                let doubled = 1u32.checked_shl(outgoing.attempts.min(16)).unwrap_or(u32::MAX);
-                let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LAST);
-                tracing::warn!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, ?pause, "later");
-                return Ok(vec![Input::postponed_effect(outgoing, error.clone(), now.after(pause))]);
-            }
-            Outcome::Never { error } => {
-                tracing::error!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, "gave up");
-                let event = Event::effect_gave_up(&outgoing.workflow, &outgoing.effect, error.clone());
-                let input = Input::of(outgoing.workflow.clone(), event);
-                return Ok(vec![Input { settles: Some(outgoing.id), failure: Some(error.clone()), ..input }]);
-            }
-        };
-        let mut inputs: Vec<Input> =
-            performed.events.iter().map(|e| Input::of(outgoing.workflow.clone(), e.clone())).collect();
-        if inputs.is_empty() {
-            inputs.push(Input::effect_done(outgoing.workflow.clone(), outgoing.effect.kind()));
-        }
-        inputs[0].settles = Some(outgoing.id);
-        inputs[0].sessions.clone_from(&performed.sessions);
-        match &performed.note {
-            None => {}
-            Some(Note::MessageSent { path }) => inputs[0].sent = Some(path.clone()),
-            Some(Note::MessageHeld { path }) => {
-                let held = Write::MessageHeld { id: outgoing.id, path: path.clone() };
-                inputs[0].first.push(Change::quiet(now, vec![held]));
-            }
-            // Before it is settled: what is superseded is not done.
-            Some(Note::MessageSuperseded) => {
-                inputs[0].first.push(Change::quiet(now, vec![Write::EffectSuperseded(outgoing.id)]));
-            }
-            Some(Note::Enqueue(entry)) => inputs[0].enters = Some(entry.clone()),
-            Some(Note::Dequeue { branch }) => inputs[0].leaves = Some(branch.clone()),
-        }
-        for started in performed.sessions.iter().filter(|row| row.ended_at.is_none()) {
-            inputs[0].sessions.extend(self.left_behind(started, now)?);
-        }
-        Ok(inputs)
-    }
-
-    /// Older sessions that nobody saw end. One terminal has one session: the start of the next is
-    /// their end.
-    fn left_behind(
-        &self,
-        started: &SessionRow,
-        now: Timestamp,
-    ) -> Result<Vec<SessionRow>, pointsman_store::Error> {
-        let mut rows = self.store.sessions(Some(&started.project), SessionScope::Live)?;
-        rows.retain(|row| row.identity == started.identity && row.generation < started.generation);
-        for row in &mut rows {
-            row.ended_at = Some(now);
-            row.exit = Some(Exit::Stopped);
-        }
-        Ok(rows)
     }
 
     /// A task's branch enters the merge queue or leaves it, with the outcome that says so.
@@ -727,67 +633,5 @@ impl Engine {
             }
         }
         Ok(())
-    }
-}
-
-/// Changes to be committed together, and the workflows as they will be.
-#[derive(Default)]
-struct Batch {
-    changes: Vec<Change>,
-    workflows: BTreeMap<WorkflowId, Workflow>,
-    /// The names of its inputs.
-    inputs: BTreeSet<String>,
-    /// How many entries of the merge queue are in it.
-    entered: i64,
-    /// How many new questions are in it.
-    asked: u64,
-}
-
-impl Batch {
-    /// Gives a new question its number. `next` is the one after those on disk.
-    fn number(&mut self, question: Option<&mut Question>, next: QuestionId) {
-        if let Some(question) = question.filter(|question| question.id.is_none()) {
-            question.id = Some(QuestionId(next.0 + self.asked));
-            self.asked += 1;
-        }
-    }
-
-    /// The same workflow, with a number for a question that it asks anew.
-    fn numbered(&mut self, workflow: Workflow, next: QuestionId) -> Workflow {
-        if workflow.question().is_none_or(|asked| asked.id.is_some()) {
-            return workflow;
-        }
-        match workflow {
-            Workflow::Task(task) => {
-                let mut task = Task::clone(&task);
-                self.number(task.escalation.as_mut(), next);
-                Workflow::Task(Arc::new(task))
-            }
-            Workflow::Run(run) => {
-                let mut run = Run::clone(&run);
-                self.number(run.question.as_mut(), next);
-                Workflow::Run(Arc::new(run))
-            }
-            Workflow::Vault(entry) => {
-                let mut entry = vault::Entry::clone(&entry);
-                self.number(entry.asked.as_mut(), next);
-                Workflow::Vault(Arc::new(entry))
-            }
-            Workflow::Concern(concern) => {
-                let mut concern = Concern::clone(&concern);
-                self.number(concern.asked.as_mut(), next);
-                Workflow::Concern(Arc::new(concern))
-            }
-        }
-    }
-
-    /// Whether this very head is not about to enter already.
-    fn enters(&self, entry: &NewEntry) -> bool {
-        !self.changes.iter().flat_map(|change| &change.writes).any(|write| match write {
-            Write::EntryAdded { entry: other, .. } => {
-                (&other.project, &other.branch, &other.head) == (&entry.project, &entry.branch, &entry.head)
-            }
-            _ => false,
-        })
     }
 }

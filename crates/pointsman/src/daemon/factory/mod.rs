@@ -53,7 +53,7 @@ use super::budget;
 use super::clock;
 use super::effects::{EffectPerformer, chain};
 use super::engine::Engine;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbox, ThreadReport};
 use super::notifier;
 use super::served::Served;
 use super::timetable;
@@ -110,7 +110,7 @@ fn is_due(
 /// Has the loop write something down, and waits until it is.
 pub(super) fn send(inbox: &Inbox, told: RoleReport) {
     let (written, answer) = sync_channel(1);
-    inbox.send(Inbound::Factory { told: Box::new(told), written });
+    inbox.report(ThreadReport::Role { told: Box::new(told), written });
     // The daemon's end drops the other side.
     let _ = answer.recv();
 }

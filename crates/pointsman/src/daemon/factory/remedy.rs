@@ -14,7 +14,7 @@ use pointsman_core::words;
 
 use super::collect::old_logs;
 use crate::daemon::effects::{EffectError, EffectPerformer};
-use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::inbound::{Inbox, ThreadReport};
 use crate::daemon::served::Served;
 
 /// Whether something is done.
@@ -48,7 +48,7 @@ pub(crate) fn carry_out(
         Remedy::PutAwayTree { issue } => put_away(world, served, *issue, mode),
         Remedy::AskForge => {
             if mode == Mode::Do {
-                inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+                inbox.report(ThreadReport::AskForge { project: served.config.name.clone() });
             }
             Ok(vec!["ask the forge".to_owned()])
         }

@@ -16,7 +16,7 @@ use pointsman_store::{CheckpointRow, Store, Write};
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::served::Served;
 
 /// Younger checkpoints are kept, however many there are.
@@ -81,7 +81,7 @@ impl Checkpoint {
             files: u64::from(files),
         };
         let pruned = pruned.iter().filter_map(|r| r.as_str().rsplit('/').next()?.parse().ok()).collect();
-        jobs.inbox.send(Inbound::CheckpointTaken { row: Box::new(row), pruned });
+        jobs.inbox.report(ThreadReport::CheckpointTaken { row: Box::new(row), pruned });
         self.tell_files(jobs, served, &saved_commit)
     }
 
@@ -89,7 +89,11 @@ impl Checkpoint {
     fn tell_files(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, commit: &Sha) -> anyhow::Result<()> {
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
         let observations = vec![Observation::Files(served.mirror.changed_paths(&main, commit)?)];
-        jobs.inbox.send(Inbound::Observed { workflow: self.key.clone().into(), observations, read_to: None });
+        jobs.inbox.report(ThreadReport::Observed {
+            workflow: self.key.clone().into(),
+            observations,
+            read_to: None,
+        });
         Ok(())
     }
 }

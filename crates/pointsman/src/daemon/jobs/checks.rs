@@ -21,7 +21,7 @@ use super::{Jobs, branches, slug};
 use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::served::Served;
 use crate::paths::ProjectPaths;
 
@@ -290,7 +290,7 @@ pub(super) struct Verdict<'a> {
 
 /// Remembers a verdict on a tree, so that the same content is not tested twice.
 pub(super) fn remember(jobs: &Jobs, served: &Served, verdict: Verdict<'_>) {
-    jobs.inbox.send(Inbound::VerdictGiven {
+    jobs.inbox.report(ThreadReport::VerdictGiven {
         project: served.config.name.clone(),
         tree: verdict.tree.clone(),
         gate: verdict.gate,

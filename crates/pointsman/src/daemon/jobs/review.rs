@@ -12,7 +12,7 @@ use pointsman_core::words;
 
 use super::program::Program;
 use super::{Jobs, slug};
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::reviews;
 use crate::daemon::served::Served;
 
@@ -99,7 +99,7 @@ impl Review {
         let pr = pr.with_context(|| words::daemon::review::pull_request_is_gone(self.pr))?;
         let examined = reviews::examine(served, &pr, &self.sha, self.issue)?;
         reviews::post(served, self.pr, &self.sha, &answer, &examined)?;
-        jobs.inbox.send(Inbound::AskForge { project: self.project.clone() });
+        jobs.inbox.report(ThreadReport::AskForge { project: self.project.clone() });
         Ok(true)
     }
 }

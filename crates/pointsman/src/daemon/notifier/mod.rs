@@ -11,7 +11,7 @@ mod standing;
 mod tell;
 mod watch;
 
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::Own;
@@ -31,7 +31,7 @@ use super::answer::{done, failed};
 use super::clock;
 use super::effects::chain;
 use super::engine::Engine;
-use super::inbound::{Inbound, Inbox};
+use super::inbound::{Inbox, ThreadReport};
 use super::timetable::SystemZone;
 use crate::control::protocol::{FailureKind, Reply};
 
@@ -93,7 +93,7 @@ pub(crate) fn health(
 /// Has the loop write something down, and waits until it is.
 pub(super) fn send(inbox: &Inbox, told: NotifierReport) {
     let (written, answer) = sync_channel(1);
-    inbox.send(Inbound::Notifier { told: Box::new(told), written });
+    inbox.report(ThreadReport::Notifier { told: Box::new(told), written });
     // The daemon's end drops the other side.
     let _ = answer.recv();
 }
@@ -204,6 +204,3 @@ pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> 
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
-
-/// Something to be written, and who waits for it.
-pub(super) type Waiting = (Box<NotifierReport>, SyncSender<()>);

@@ -31,7 +31,7 @@ pub(super) use post::post;
 
 use super::effects::EffectPerformer;
 use super::engine::Input;
-use super::inbound::Inbound;
+use super::inbound::ThreadReport;
 use super::served::Served;
 use crate::control::protocol::Reply;
 use crate::formulas;
@@ -178,7 +178,7 @@ impl Reviews {
         }
         let subject = Subject::Review { pr: pr.number, sha: head.clone(), inputs };
         let (written, answer) = sync_channel(1);
-        self.world.jobs.inbox.send(Inbound::RunWanted {
+        self.world.jobs.inbox.report(ThreadReport::RunWanted {
             project: config.name.clone(),
             formula: FORMULA.to_owned(),
             subject,
@@ -211,7 +211,7 @@ impl Reviews {
         let answer = Answer::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
         let examined = examine(served, pr, head, task.map(|task| task.key.issue))?;
         post(served, pr.number, head, &answer, &examined)?;
-        self.world.jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+        self.world.jobs.inbox.report(ThreadReport::AskForge { project: served.config.name.clone() });
         Ok(true)
     }
 

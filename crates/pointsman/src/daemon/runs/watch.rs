@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::daemon::clock;
 use crate::daemon::effects::EffectPerformer;
-use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::inbound::{Inbox, ThreadReport};
 use crate::daemon::served::Served;
 use crate::daemon::timetable::ProjectFacts;
 
@@ -57,6 +57,6 @@ impl Watch {
         let inputs = format!("{main:?} {tasks:?}");
         let digest: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
         let standing = ProjectFacts { free_memory_mb: free_memory_mb(), inputs: digest };
-        self.inbox.send(Inbound::Timetable { project: config.name.clone(), standing });
+        self.inbox.report(ThreadReport::Timetable { project: config.name.clone(), standing });
     }
 }

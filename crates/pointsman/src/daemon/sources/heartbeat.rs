@@ -11,7 +11,7 @@ use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::WorkflowMap;
 use crate::daemon::effects::EffectPerformer;
-use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::inbound::{Inbox, ThreadReport};
 
 /// Looks at processes at the pace of their projects (`timing.heartbeat`, halved: a look may be late).
 pub(crate) struct Heartbeats {
@@ -58,10 +58,10 @@ impl Heartbeats {
         self.used.retain(|session, _| next.contains_key(session));
         self.next = next;
         if !seen.is_empty() || !silent.is_empty() {
-            self.inbox.send(Inbound::Seen { sessions: seen, silent });
+            self.inbox.report(ThreadReport::Seen { sessions: seen, silent });
         }
         if !missed.is_empty() {
-            self.inbox.send(Inbound::Missed { sessions: missed });
+            self.inbox.report(ThreadReport::Missed { sessions: missed });
         }
         self.next.values().min().copied()
     }

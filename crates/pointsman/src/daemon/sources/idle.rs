@@ -1,6 +1,6 @@
 //! Looks at sessions that have written no phase: do they sit at their prompt?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pointsman_core::part::session::{self, Demand, Stage};
 use pointsman_core::run::{self, Run};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_core::workflow::Workflow;
+use pointsman_core::workflow::{Workflow, WorkflowId};
 
 use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
@@ -41,7 +41,12 @@ impl Idle {
     /// Looks at every session whose time has come; answers when the next one's comes.
     pub(crate) fn look(&mut self, picture: &WorkflowMap, now: Timestamp) -> Option<Timestamp> {
         let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
-        for (id, owner) in picture.iter().filter(|(_, owner)| is_watched(owner)) {
+        // A message that waits to be given is somebody's turn, and not the agent's.
+        let waiting = self.world.read(|store| store.unacknowledged(now)).unwrap_or_default();
+        let held: BTreeSet<WorkflowId> =
+            waiting.into_iter().filter(|row| row.tries == 0).map(|row| row.workflow).collect();
+        let watched = |id: &WorkflowId, owner: &Workflow| is_watched(owner) && !held.contains(id);
+        for (id, owner) in picture.iter().filter(|(id, owner)| watched(id, owner)) {
             let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
                 continue;
@@ -114,7 +119,8 @@ impl Idle {
 }
 
 fn is_watched(owner: &Workflow) -> bool {
-    owner.demand() == Demand::Work && owner.session().stage == Stage::Alive && !owner.has_phase()
+    let works = owner.demand() == Demand::Work && owner.session().stage == Stage::Alive;
+    works && !owner.has_phase() && !owner.session().may_be_idle()
 }
 
 fn transcript_length(session_files: &SessionFiles) -> u64 {

@@ -20,7 +20,7 @@ use pointsman_core::workflow::WorkflowId;
 use crate::daemon::board::WorkflowMap;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
-use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::inbound::{Inbox, ThreadReport};
 
 /// How much of a transcript is read at one look; the rest comes with the next.
 const READ_BYTES: u64 = 64 * 1024;
@@ -76,7 +76,7 @@ impl Work {
                 };
                 if !observations.is_empty() {
                     let read_to = Some((cursor(id), format!("{generation} {}", progress.offset)));
-                    self.inbox.send(Inbound::Observed { workflow: id.clone(), observations, read_to });
+                    self.inbox.report(ThreadReport::Observed { workflow: id.clone(), observations, read_to });
                 }
                 for symptom in progress.symptoms(&fresh, agent, now) {
                     let seen = session::Event::SymptomSeen { symptom };

@@ -15,7 +15,7 @@ use pointsman_store::RunScope;
 use crate::control::protocol::Reply;
 use crate::daemon::effects::{EffectError, EffectPerformer};
 use crate::daemon::engine::Input;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::outcome::Outcome;
 use crate::daemon::served::Served;
 
@@ -49,7 +49,7 @@ impl EffectPerformer {
             return Err(EffectError::later(words::daemon::vault::another_look()));
         }
         let (written, answer) = sync_channel(1);
-        self.jobs.inbox.send(Inbound::RunWanted {
+        self.jobs.inbox.report(ThreadReport::RunWanted {
             project: project.clone(),
             formula: FORMULA.to_owned(),
             subject: Subject::Vault { id: entry.id().clone(), hash: hash.to_owned() },

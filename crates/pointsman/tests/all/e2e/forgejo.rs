@@ -406,7 +406,7 @@ fn e2e_forgejo_a_protected_main_is_pushed_to_twice_and_then_a_person_is_asked() 
     let notice = daemon.wait_for("people to be told", || daemon.notices().pop());
     assert_eq!(
         (&notice["title"], &notice["urgent"]),
-        (&"The merge queue of shop is paused".into(), &true.into())
+        (&"shop: a merge queue is paused".into(), &true.into())
     );
     assert!(notice["body"].as_str().unwrap().contains("pointsman merge-queue resume"), "{notice:#}");
     daemon.kill_daemon();

@@ -48,6 +48,7 @@ mod run;
 mod sandbox;
 mod schedule;
 mod shell_agent;
+mod sleep;
 mod soak;
 mod torture;
 mod unconfirmed;

@@ -184,8 +184,10 @@ fn check_questions(engine: &Engine) {
 /// Events that nobody gives as an input are counted by the log.
 fn count_what_time_brings(event: &EventRow, reality: &Reality) {
     let played = |event| reality.played.event(&event);
-    if let Some(log::TaskEntry { event: event @ task::Event::TimePassed, .. }) =
-        log::TaskEntry::read(&event.kind, &event.data)
+    if let Some(log::TaskEntry {
+        event: event @ (task::Event::TimePassed | task::Event::TimeSkipped { .. }),
+        ..
+    }) = log::TaskEntry::read(&event.kind, &event.data)
     {
         played(workflow::Event::Task(event));
     }

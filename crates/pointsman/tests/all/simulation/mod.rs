@@ -35,6 +35,7 @@ use chance::Chance;
 use daemon::Daemon;
 use played::Played;
 use pointsman_core::time::Timestamp;
+use pointsman_store::Change;
 use reality::{Pretended, Reality};
 use story::Story;
 use trace::Trace;
@@ -265,7 +266,13 @@ fn pass_time(daemon: &mut Daemon) {
         (span, _) => Timestamp(reality.now.0 + span),
     };
     reality.trace.say(format!("time goes from {} to {}", reality.now.0, now.0));
+    let by_ms = now.0 - reality.now.0;
     reality.now = now;
+    let asleep = by_ms.abs() >= 60_000 && reality.chance.below(2) == 0;
+    drop(reality);
+    if asleep {
+        daemon.write("sleep", |engine| engine.skip_time(by_ms, Change::quiet(now, Vec::new()), now));
+    }
 }
 
 /// In memory if the machine has such a place: a run is thousands of small transactions.

@@ -257,6 +257,26 @@ fn a_budget_of_the_day_parks_the_task_until_there_is_a_new_one() {
 }
 
 #[test]
+fn a_session_that_is_parked_or_hands_over_may_sit_at_its_prompt() {
+    let idle = |mut play: Play| {
+        for _ in 0..10 {
+            let looked = Event::IdleLooked { generation: 1, at_prompt: true };
+            assert!(step(&play.task, &looked, &play.policy, play.now).is_err(), "it counts for nothing");
+            play = play.later(Duration::from_secs(1));
+        }
+        play.is(State::Working)
+    };
+    idle(fails(Play::working(), "api_error: rate_limit"));
+    let gauge = Gauge { used_permille: 940, source: Source::StatusLine };
+    let asked = Play::working().event(Event::ContextMeasured { generation: 1, gauge });
+    assert!(asked.task.session.handoff.is_some());
+    idle(asked);
+    // Without such a reason it is what it looks like.
+    let looked = || Event::IdleLooked { generation: 1, at_prompt: true };
+    Play::working().event(looked()).event(looked()).event(looked()).is(State::Blocked);
+}
+
+#[test]
 fn what_is_about_to_land_is_not_stopped_for_its_budget() {
     let hard = Event::BudgetReached { level: Level::Hard, what: "20 turns".into(), until: None };
     let play = Play::in_queue();

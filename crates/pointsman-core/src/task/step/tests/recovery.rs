@@ -163,3 +163,20 @@ impl Play {
         self.event(Event::SessionStarted { generation })
     }
 }
+
+#[test]
+fn time_in_which_the_machine_slept_counts_for_people_and_not_for_work() {
+    let skip = |hours: i64| Event::TimeSkipped { by_ms: hours * 3_600_000 };
+    // Three hours of sleep are none of the two that a session may be silent.
+    let play = Play::working().event(skip(3)).later(3 * HOUR).is(State::Working);
+    assert!(play.ordered.is_empty(), "{:?}", play.ordered);
+    let play = play.later(2 * HOUR);
+    assert_eq!(play.ordered, [Effect::EndSession { generation: 1, exit: Exit::IdleTimeout }]);
+    // CI is a machine that waits for this one; people are not.
+    Play::awaiting_ci().event(skip(8)).later(8 * HOUR).is(State::AwaitingCi);
+    Play::in_queue().event(skip(30)).later(30 * HOUR).is(State::MergeQueue);
+    Play::awaiting_review().event(skip(4)).later(4 * HOUR).is(State::Escalated);
+    // A clock that is set back gives no time either.
+    let play = Play::working().event(skip(-1));
+    assert_eq!(play.task.deadline, Some(play.now.after(HOUR)));
+}

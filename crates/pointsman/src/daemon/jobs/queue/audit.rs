@@ -14,7 +14,7 @@ use super::super::Jobs;
 use super::landing::show_merge;
 use super::{pushes, reverts};
 use crate::daemon::clock;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::served::Served;
 
 /// How many landings a new daemon makes sure of.
@@ -91,7 +91,7 @@ pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyh
 
 fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {
     let (written, wait) = sync_channel(1);
-    jobs.inbox.send(Inbound::Audited { project: served.config.name.clone(), audit, written });
+    jobs.inbox.report(ThreadReport::Audited { project: served.config.name.clone(), audit, written });
     // The daemon may be gone: then the next one examines it.
     let _ = wait.recv();
 }

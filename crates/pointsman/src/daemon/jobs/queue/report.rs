@@ -20,7 +20,7 @@ use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::effects::hand_in;
 use crate::daemon::engine::Input;
-use crate::daemon::inbound::Inbound;
+use crate::daemon::inbound::ThreadReport;
 
 /// An entry and what became of it.
 pub(crate) struct Outcome {
@@ -205,7 +205,7 @@ impl QueueWorker<'_> {
     fn send(&self, entries: Vec<QueueEntry>, audit: Option<Audit>, inputs: Vec<Input>) {
         let (written, wait) = sync_channel(1);
         let project = self.served.config.name.clone();
-        self.jobs.inbox.send(Inbound::QueueMoved { project, entries, audit, inputs, written });
+        self.jobs.inbox.report(ThreadReport::QueueMoved { project, entries, audit, inputs, written });
         // The daemon may be gone: then the next one looks at git.
         let _ = wait.recv();
     }
@@ -214,7 +214,7 @@ impl QueueWorker<'_> {
     pub(super) fn pause_queue(&self, stopped: Stopped) {
         let (written, wait) = sync_channel(1);
         let project = self.served.config.name.clone();
-        self.jobs.inbox.send(Inbound::LineStopped { project, stopped, written });
+        self.jobs.inbox.report(ThreadReport::QueuePaused { project, stopped, written });
         let _ = wait.recv();
     }
 }
