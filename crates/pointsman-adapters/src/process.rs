@@ -2,7 +2,8 @@
 //!
 //! Every program gets an environment that was cleared first, a process group of its own, a time limit and a cap on
 //! its output. When it ends, however it ends, its whole group ends with it, so that a forgotten background child can
-//! neither hang us nor outlive its purpose. What escapes a group (`setsid`) is out of reach and never waited for.
+//! neither hang us nor outlive its purpose. What escapes a group (`setsid`) is never waited for; `members` finds it, if it
+//! belongs to a session or a job.
 //!
 //! Nothing in here knows what is being run; git, tmux and CI build their own calls on [`Run`].
 //! [`job`] has the form for long runs with a log file, `follow` for those whose output is taken as it comes, `detached`
@@ -21,21 +22,25 @@ use std::time::Duration;
 use crate::retry::Retry;
 
 pub mod census;
+pub mod cgroup;
 mod detached;
 mod follow;
 pub mod identity;
 pub mod job;
 pub mod lineage;
+mod members;
 mod memory;
 mod output;
 mod processor_time;
 mod program;
+pub mod reaper;
 pub mod signals;
 mod supervise;
 
 pub use follow::{Followed, FollowedEnd};
 pub use identity::{Process, end_group, host_name, is_alive, is_stopped, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
+pub use members::{Members, RECORD_OPTION, descendants};
 pub use memory::free_memory_mb;
 pub(crate) use memory::megabytes;
 pub use output::Sink;

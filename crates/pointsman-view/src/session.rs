@@ -120,10 +120,13 @@ pub struct Sent {
     pub sent: bool,
 }
 
-/// `session stop --all`: the tasks that were paused.
+/// `session stop --all`: the tasks that were paused, and the runs that were ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
     pub paused: Vec<Number>,
+    /// The runs of other roles that were ended.
+    #[serde(default)]
+    pub stopped_runs: Vec<u64>,
 }
 
 /// The answer to `ack`.

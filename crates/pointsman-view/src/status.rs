@@ -35,6 +35,25 @@ pub struct Status {
     /// Decisions that were made while no daemon ran and that have no effect until they are confirmed.
     #[serde(default)]
     pub unconfirmed: Vec<Unconfirmed>,
+    /// Set while nothing starts because of `halt`.
+    #[serde(default)]
+    pub halted: Option<Halted>,
+}
+
+/// A halt of all work: `halt`, and `status` as long as it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halted {
+    pub by: String,
+    pub at: Time,
+    /// The sessions that were captured and ended.
+    #[serde(default)]
+    pub sessions: Vec<String>,
+}
+
+/// The answer to `resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    pub was_halted: bool,
 }
 
 /// A decision that was made while no daemon ran.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
-use pointsman_adapters::process::{self, Program, signals};
+use pointsman_adapters::process::{self, Members, Program, signals};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
 use pointsman_core::config::{Config, SandboxSettings, Worktree};
 use pointsman_core::sandbox::{
@@ -52,8 +52,27 @@ impl Enclosure {
         decide(settings.mode, worktree, self.bubblewrap().map(|_| ()))
     }
 
-    /// The words before a program of the project that is run in a checkout: CI, gate, reviewer. None if it runs outside.
+    /// The words before a program of the project that is run in a checkout: CI, gate, reviewer. None if nothing is around it.
     pub(crate) fn around_checkout(
+        &self,
+        config: &Config,
+        paths: &ProjectPaths,
+        checkout: &Checkout<'_>,
+    ) -> anyhow::Result<Option<Vec<OsString>>> {
+        let members = paths.members_in(checkout.dir);
+        let sandbox = self.sandbox_around_checkout(config, paths, checkout)?;
+        if sandbox.is_none() && members.cgroup.is_none() {
+            return Ok(None);
+        }
+        let mut words: Vec<OsString> = vec![self.program.clone().into(), "confine".into()];
+        words.push(serde_json::to_string(&members)?.into());
+        words.extend(sandbox.is_some().then(|| "--sandbox".into()));
+        words.push("--".into());
+        words.extend(sandbox.into_iter().flatten());
+        Ok(Some(words))
+    }
+
+    fn sandbox_around_checkout(
         &self,
         config: &Config,
         paths: &ProjectPaths,
@@ -152,6 +171,24 @@ pub(crate) fn enter(limits: Option<&str>, command: &[OsString]) -> anyhow::Resul
         sandbox::apply(&serde_json::from_str(limits)?)?;
     }
     signals::unshield_this_thread()?;
+    let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
+    let error = become_program(program, args);
+    anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
+}
+
+/// The first program of a job: moves into its control group and becomes the command. A sandbox writes down its first process.
+pub(crate) fn confine(
+    members: &str,
+    is_sandbox: bool,
+    mut command: Vec<OsString>,
+) -> anyhow::Result<Infallible> {
+    let members: Members = serde_json::from_str(members)?;
+    members.join();
+    let record = if is_sandbox { members.open_record()? } else { None };
+    command = sandbox::recorded(command, record.as_ref());
+    if !is_sandbox {
+        signals::unshield_this_thread()?;
+    }
     let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
     let error = become_program(program, args);
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))

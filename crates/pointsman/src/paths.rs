@@ -3,10 +3,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use pointsman_adapters::process::{Members, cgroup};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::workflow::WorkflowId;
 use sha2::{Digest, Sha256};
 
+/// Names the messages of a session to everything that it starts. Unlike the session's name, no other daemon on this machine
+/// has the same value.
+const MESSAGES_VARIABLE: &str = "POINTSMAN_INBOX";
+/// Names the checkout to its program and to all that it starts.
+pub(crate) const CHECKOUT_VARIABLE: &str = "POINTSMAN_CHECKOUT";
 /// The longest path a unix socket may have.
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -136,6 +142,11 @@ impl Paths {
         self.runtime.join("tmux.sock")
     }
 
+    /// The file that is there while all work is halted.
+    pub fn halted(&self) -> PathBuf {
+        self.state.join("halted.json")
+    }
+
     /// Our private tmux server's configuration.
     pub fn tmux_config(&self) -> PathBuf {
         self.runtime.join("tmux.conf")
@@ -165,6 +176,11 @@ pub struct ProjectPaths {
 }
 
 impl ProjectPaths {
+    /// Those of a project with this directory.
+    pub(crate) fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
@@ -188,6 +204,35 @@ impl ProjectPaths {
     /// Clean checkouts for CI, reviews and gates; emptied at start-up.
     pub fn checkouts(&self) -> PathBuf {
         self.root.join("checkouts")
+    }
+
+    /// The means to find all processes of the program in a checkout.
+    pub(crate) fn members_in(&self, checkout: &Path) -> Members {
+        let name = checkout.file_name().unwrap_or_default().to_string_lossy();
+        Members {
+            record: Some(self.jobs().join(format!("{name}.json"))),
+            shown: Some(checkout.to_owned()),
+            variable: Some((CHECKOUT_VARIABLE.to_owned(), checkout.to_string_lossy().into_owned())),
+            ..self.members(&format!("job-{name}"))
+        }
+    }
+
+    /// The means to find all processes of a session with these messages. Those outside a sandbox are known by a variable of theirs.
+    pub(crate) fn members_of(&self, session: &str, messages: &Path, enclosed: bool) -> Members {
+        let variable =
+            (!enclosed).then(|| (MESSAGES_VARIABLE.to_owned(), messages.to_string_lossy().into_owned()));
+        let record = enclosed.then(|| messages.with_file_name(format!("processes-{session}.json")));
+        let shown = enclosed.then(|| messages.to_owned());
+        Members { record, shown, variable, ..self.members(session) }
+    }
+
+    fn members(&self, name: &str) -> Members {
+        Members { cgroup: cgroup::path(&short_hash(&self.root), name), ..Members::default() }
+    }
+
+    /// The records of the processes of CI, gates and review programs.
+    pub(crate) fn jobs(&self) -> PathBuf {
+        self.root.join("jobs")
     }
 
     /// Checkouts of `merge-queue try`, which belong to commands and not to the daemon.

@@ -52,6 +52,14 @@ fn has_variable(pid: u32, name: &str, value: &Path) -> bool {
     environment.split(|b| *b == 0).any(|entry| entry == wanted)
 }
 
+/// Processes that were started with all of these words. Not ourselves.
+pub fn with_words(wanted: &[&str]) -> Vec<u32> {
+    others(|pid| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        wanted.iter().all(|wanted| command.split(|b| *b == 0).any(|word| word == wanted.as_bytes()))
+    })
+}
+
 /// Processes that work inside a directory. Not ourselves.
 pub fn inside(dir: &Path) -> Vec<u32> {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());

@@ -8,6 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 
 use serde::{Deserialize, Serialize};
 
+use super::members::descendants;
 use crate::watch::proc_stat::ProcStat;
 
 /// How long a leftover group may take to end after SIGTERM before it is killed.
@@ -32,14 +33,34 @@ impl Process {
         is_alive(self.pid, self.start_time)
     }
 
+    /// Whether it was stopped: it is there, and does nothing.
+    pub fn is_stopped(self) -> bool {
+        is_stopped(self.pid, self.start_time)
+    }
+
     /// Ends this very process by force.
     pub fn kill(self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Stops this very process until it is told to go on.
+    pub fn stop(self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn go_on(self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Signals this very process.
+    pub(super) fn signal(self, signal: Signal) {
         let raw = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         // Opened before the check: if the start time matches afterwards, the handle is for that process too.
         let handle = raw.and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
         if let Some(handle) = handle.filter(|_| self.is_alive()) {
             // It fails only if the process has just ended.
-            let _ = pidfd_send_signal(&handle, Signal::KILL);
+            let _ = pidfd_send_signal(&handle, signal);
         }
     }
 }
@@ -104,6 +125,8 @@ pub fn end_group(pid: u32, start_time: u64, grace: Duration) -> Leftover {
             break;
         }
     }
+    // While the leader is there, what left its group can still be found below it.
+    descendants(pid).iter().for_each(|process| process.kill());
     // While any member lives the group's number is not given out again, so a leader that just ended changes nothing:
     // either its followers are hit, or there is no such group.
     let _ = kill_process_group(leader, Signal::KILL);

@@ -7,7 +7,8 @@
 mod facts;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -127,6 +128,14 @@ impl Bubblewrap {
         say(&[w("--remount-ro"), w("/"), w("--chdir"), cwd.as_os_str(), w("--")]);
         words
     }
+}
+
+/// The same words for a sandbox that writes its first process into `record`, before that one does anything.
+pub fn recorded(mut words: Vec<OsString>, record: Option<&File>) -> Vec<OsString> {
+    if let Some(record) = record {
+        words.splice(1..1, [process::RECORD_OPTION.into(), record.as_raw_fd().to_string().into()]);
+    }
+    words
 }
 
 /// The reason behind bubblewrap's own words, as far as the kernel's settings tell it.

@@ -144,6 +144,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         next: at(),
         waiting: 1,
     };
+    let halted = status::Halted { by: text("ada"), at: at(), sessions: vec![text("dev-shop-3.1")] };
     let status = status::Status {
         daemon: Some(daemon),
         state_dir: PathBuf::from("state"),
@@ -162,8 +163,11 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
             at: at(),
             confirm: text("pointsman --project shop task answer 3 'blue'"),
         }],
+        halted: Some(halted.clone()),
     };
     all.insert("status", shown([status]));
+    all.insert("halt", shown([halted]));
+    all.insert("resume", shown([status::Resumed { was_halted: true }]));
     let health = health::Health {
         at: at(),
         worst: Some(Priority::P1),
@@ -376,7 +380,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let log = session::Log { session: text("dev-shop-3.1"), path: PathBuf::from("a.log"), text: text("$") };
     all.insert("session logs", shown([log]));
     all.insert("session send", shown([session::Sent { issue: 3, sent: true }]));
-    all.insert("session stop --all", shown([session::Paused { paused: vec![3] }]));
+    all.insert("session stop --all", shown([session::Paused { paused: vec![3], stopped_runs: vec![4] }]));
     all.insert("ack", shown([session::Acknowledged { message: 12, acknowledged: true }]));
     all.insert("checkpoint", shown([session::Saved { session: text("dev-shop-3.1"), saved: true }]));
     let line = pointsman_view::task::StatusLine {

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let side = if self.inside { Side::Inside } else { Side::Outside };
-        match crate::daemon::launch(&self.spec, side)? {}
+        Ok(ExitCode::from(crate::daemon::launch(&self.spec, side)?))
     }
 }
 
@@ -66,5 +66,24 @@ pub(crate) struct Enter {
 impl Enter {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match crate::enclosure::enter(self.limits.as_deref(), &self.command)? {}
+    }
+}
+
+/// Join the control group of a job, note its sandbox and become COMMAND; the daemon's own
+#[derive(Debug, Args)]
+pub(crate) struct Confine {
+    /// The means to find its processes, as JSON
+    members: String,
+    /// COMMAND is a sandbox
+    #[arg(long)]
+    sandbox: bool,
+    /// What to run
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Confine {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match crate::enclosure::confine(&self.members, self.sandbox, self.command)? {}
     }
 }

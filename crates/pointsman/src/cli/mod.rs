@@ -28,6 +28,7 @@ mod forge;
 mod forge_text;
 mod formula;
 mod gauge;
+mod halt;
 mod health;
 mod hook;
 mod hook_status;
@@ -137,6 +138,8 @@ enum Command {
     Doctor(doctor::Arguments),
     Up(up::Arguments),
     Down(down::Arguments),
+    Halt(halt::Arguments),
+    Resume(halt::Resume),
     #[command(subcommand)]
     Service(service::Command),
     Status(status::Arguments),
@@ -199,6 +202,8 @@ enum Command {
     Launch(launch::Arguments),
     #[command(hide = true)]
     Enter(launch::Enter),
+    #[command(hide = true)]
+    Confine(launch::Confine),
     #[command(hide = true)]
     Keep(launch::Keep),
     #[command(hide = true)]
@@ -269,6 +274,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => arguments.run(&context()?)?,
         Command::Up(arguments) => arguments.run(&context()?)?,
         Command::Down(arguments) => arguments.run(&context()?)?,
+        Command::Halt(arguments) => arguments.run(&context()?)?,
+        Command::Resume(arguments) => arguments.run(&context()?)?,
         Command::Service(command) => command.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
         Command::Inbox(arguments) => arguments.run(&context()?)?,
@@ -312,6 +319,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
         Command::Enter(arguments) => return arguments.run(),
+        Command::Confine(arguments) => return arguments.run(),
         Command::Keep(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }
@@ -326,6 +334,7 @@ impl Command {
             | Self::Demo(_)
             | Self::Launch(_)
             | Self::Enter(_)
+            | Self::Confine(_)
             | Self::Keep(_)
             | Self::RehearsalAgent(_) => true,
             Self::MergeQueue(command) => command.minds_interrupts(),

@@ -4,8 +4,9 @@ use std::process::Command as Program;
 use clap::{ArgGroup, Subcommand};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::{Number, TaskKey};
+use pointsman_core::part::session::Stage;
 use pointsman_core::task::Order;
-use pointsman_store::{SessionRow, SessionScope};
+use pointsman_store::{RunScope, SessionRow, SessionScope};
 use pointsman_view::session::{Paused, Sent};
 use pointsman_view::task::Ordered;
 
@@ -13,7 +14,7 @@ use super::context::{Context, inside_session};
 use super::failure::{Code, Failure};
 use super::table::{Cell, Table};
 use super::{session_attach, session_explain, session_log, style, time};
-use crate::control::protocol::Request;
+use crate::control::protocol::{Request, RunCommand};
 use crate::identity;
 
 /// Sessions: agents at work in a terminal of their own
@@ -218,14 +219,15 @@ fn stop(context: &Context, issue: Number) -> Result<(), Failure> {
 fn stop_all(context: &Context) -> Result<(), Failure> {
     context.people_only("ending sessions")?;
     let project = context.project()?.config.name;
-    let active: Vec<Number> = match context.store()? {
-        Some(store) => store.tasks(Some(&project))?,
-        None => Vec::new(),
-    }
-    .iter()
-    .filter(|task| task.session_id().is_some() && task.state.has_session())
-    .map(|task| task.key.issue)
-    .collect();
+    let (tasks, runs) = match context.store()? {
+        Some(store) => (store.tasks(Some(&project))?, store.runs(&project, RunScope::Open)?),
+        None => (Vec::new(), Vec::new()),
+    };
+    let active: Vec<Number> = tasks
+        .iter()
+        .filter(|task| task.session_id().is_some() && task.state.has_session())
+        .map(|task| task.key.issue)
+        .collect();
     let mut paused = Vec::new();
     for issue in active {
         let request = Request::Order { project: project.clone(), issue, order: Order::Pause };
@@ -238,10 +240,23 @@ fn stop_all(context: &Context) -> Result<(), Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    if context.out.is_json() {
-        return context.out.value(&Paused { paused });
+    let mut stopped_runs = Vec::new();
+    for run in runs.iter().filter(|run| run.session.stage != Stage::None) {
+        let command = RunCommand::Stop { id: run.id, by: context.author() };
+        let request = Request::Run { project: project.clone(), command };
+        match context.ask::<serde_json::Value>(&request) {
+            Ok(_) => stopped_runs.push(run.id.0),
+            Err(failure) if failure.code() == Code::Refused => {}
+            Err(failure) => return Err(failure),
+        }
     }
-    if paused.is_empty() {
+    if context.out.is_json() {
+        return context.out.value(&Paused { paused, stopped_runs });
+    }
+    for run in &stopped_runs {
+        context.out.say(format!("Run {run} was stopped."));
+    }
+    if paused.is_empty() && stopped_runs.is_empty() {
         context.out.say("No session is under way.");
     }
     for issue in paused {

@@ -183,6 +183,7 @@ fn print_json(
         questions: glances.iter().flat_map(|glance| &glance.questions).map(inbox::shown).collect(),
         notifiers: ill.collect(),
         unconfirmed: unconfirmed.collect(),
+        halted: daemon::halt::in_force(&context.paths),
     })
 }
 
@@ -202,6 +203,10 @@ fn print(
         None => {
             out.line(format!("{bad}daemon not running{bad:#}  {quiet}start it: pointsman up{quiet:#}"))?
         }
+    }
+    if let Some(halted) = daemon::halt::in_force(&context.paths) {
+        let since = time::relative(halted.at.0, time::now());
+        out.line(format!("{bad}halted{bad:#}  all work was halted {since}; to go on: pointsman resume"))?;
     }
     if let Some(notice) = daemon.and_then(|_| service::older_daemon(context)) {
         out.line(format!("{bad}notice{bad:#}  {notice}"))?;

@@ -70,7 +70,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
     let name = || name.to_owned();
     let mut request = request.clone();
     match &mut request {
-        Request::Answer { by, .. } => *by = name(),
+        Request::Answer { by, .. } | Request::Halt { by } => *by = name(),
         Request::Queue { command, .. } => match command {
             QueueCommand::Add { by, .. }
             | QueueCommand::Enter { by, .. }
@@ -134,6 +134,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         },
         Request::Status
         | Request::Down
+        | Request::Resume
         | Request::Order { .. }
         | Request::Acknowledge { .. }
         | Request::Checkpoint { .. }
@@ -206,6 +207,8 @@ fn session(own: &OwnSession, request: &Request) -> Access {
         },
         Request::Status
         | Request::Down
+        | Request::Halt { .. }
+        | Request::Resume
         | Request::Order { .. }
         | Request::Answer { .. }
         | Request::Inbox { .. }
@@ -292,6 +295,8 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         Request::Measure { session, .. } => about(session),
         Request::Status
         | Request::Down
+        | Request::Halt { .. }
+        | Request::Resume
         | Request::Order { .. }
         | Request::Answer { .. }
         | Request::Acknowledge { .. }
@@ -357,6 +362,8 @@ pub fn needs(request: &Request) -> Needs {
             Fix::Do => Needs::Order,
         },
         Request::Order { .. }
+        | Request::Halt { .. }
+        | Request::Resume
         | Request::Answer { .. }
         | Request::Send { .. }
         | Request::ResumeRole { .. }

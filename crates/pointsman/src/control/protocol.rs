@@ -35,6 +35,12 @@ pub enum Request {
     /// Who is there? Answers with [`pointsman_view::status::Daemon`].
     Status,
     Down,
+    /// Capture and end everything that runs, and start nothing until work is resumed.
+    Halt {
+        by: String,
+    },
+    /// Let work go on after a halt.
+    Resume,
     /// An order about a task.
     Order {
         project: ProjectName,

@@ -79,6 +79,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.stop = true;
             done(())
         }
+        Request::Resume => {
+            follow.reload = true;
+            done(())
+        }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
             let reply = queue_orders::answer(engine, project, command);
@@ -108,6 +112,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             notifier::try_out(engine, project, key)
         }
         Request::Status
+        | Request::Halt { .. }
         | Request::Health { .. }
         | Request::ForgeStats { .. }
         | Request::Forge { .. }

@@ -14,14 +14,17 @@ use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
 use pointsman_view::inbox::Question as Shown;
+use pointsman_view::status::Halted;
 
 use super::answer::{done, failed};
 use super::board::TaskBoard;
+use super::clock;
 use super::conditions::{self, ForgeContext};
 use super::connections::{ConnectionLimits, LookPermit};
 use super::decisions::Made;
 use super::effects::EffectPerformer;
 use super::factory;
+use super::halt;
 use super::inbound::{Inbox, ThreadReport};
 use super::peers::{Peer, Peers};
 use super::queue_orders;
@@ -210,8 +213,10 @@ impl Control {
             }
             Request::Hook { report } => self.reports.take(report),
             Request::Inbox { project, question, command } => self.settle(caller, project, question, command),
+            Request::Halt { by } => self.halt(&by),
             request @ (Request::Status
             | Request::Down
+            | Request::Resume
             | Request::Order { .. }
             | Request::Answer { .. }
             | Request::Acknowledge { .. }
@@ -277,6 +282,26 @@ impl Control {
             Reply::Done { .. } => Ok(()),
             reply @ Reply::Failed { .. } => Err(reply),
         }
+    }
+
+    /// Everything is stopped before anything is captured, and no project is served before anything is ended.
+    fn halt(&self, by: &str) -> Reply {
+        let paths = &self.world.paths;
+        let mut halted = Halted { by: by.to_owned(), at: clock::now().into(), sessions: Vec::new() };
+        if let Err(error) = halt::begin(paths, &halted) {
+            return failed(FailureKind::Failed, format!("{error:#}"));
+        }
+        halt::freeze(paths);
+        let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.world.jobs.halt();
+        // What the loop hands out after this belongs to no project that is served.
+        if let reply @ Reply::Failed { .. } = ask_loop(&self.inbox, Request::ReloadProjects) {
+            return reply;
+        }
+        halted.sessions = self.world.end_halted(&projects);
+        halt::end_jobs(&projects);
+        tracing::warn!(by, sessions = halted.sessions.join(", "), "all work is halted");
+        done(halted)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

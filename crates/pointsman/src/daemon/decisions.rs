@@ -134,6 +134,8 @@ fn decided(
         Request::Forge { .. }
         | Request::Status
         | Request::Down
+        | Request::Halt { .. }
+        | Request::Resume
         | Request::Order { .. }
         | Request::Acknowledge { .. }
         | Request::Checkpoint { .. }
@@ -163,6 +165,8 @@ pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
         | Request::Forge { project, .. } => Some(project),
         Request::Status
         | Request::Down
+        | Request::Halt { .. }
+        | Request::Resume
         | Request::Order { .. }
         | Request::Acknowledge { .. }
         | Request::Checkpoint { .. }
@@ -259,6 +263,8 @@ impl Made {
             }
             Request::Status
             | Request::Down
+            | Request::Halt { .. }
+            | Request::Resume
             | Request::Order { .. }
             | Request::Acknowledge { .. }
             | Request::Checkpoint { .. }

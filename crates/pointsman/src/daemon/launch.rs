@@ -5,13 +5,14 @@
 //! a process listing of tmux.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pointsman_adapters::git::clear_stale_locks;
-use pointsman_adapters::process::{self, Run, signals};
+use pointsman_adapters::process::reaper::{self, Reaped};
+use pointsman_adapters::process::{self, Members, Run, signals};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
 use pointsman_core::sandbox::{Plan, Purpose};
 use pointsman_core::words;
@@ -39,6 +40,9 @@ pub(crate) struct Launch {
     /// Is told to go when this process does: the turn of a keeper that is killed must not go on without one.
     #[serde(default)]
     pub parent: Option<u32>,
+    /// The means to find all of its processes. An earlier release had none.
+    #[serde(default)]
+    pub members: Members,
 }
 
 /// The sandbox of a session.
@@ -60,25 +64,20 @@ pub enum Side {
     Inside,
 }
 
-/// Becomes the program that `spec` describes; only returns if that is impossible. Outside, a session with a sandbox becomes
-/// the sandbox, in which the same is done again.
-pub fn launch(spec: &Path, side: Side) -> anyhow::Result<Infallible> {
+/// Becomes the program that `spec` describes; only returns if that is impossible, or if the program has ended that this process
+/// stayed for. Outside, a session with a sandbox becomes the sandbox, in which the same is done again.
+pub fn launch(spec: &Path, side: Side) -> anyhow::Result<u8> {
     // First of all: git, which is about to run in the agent's tree, runs what that tree's settings name.
     process::lineage::mark_this_thread()?;
     let text = std::fs::read(spec).with_context(|| words::daemon::project::cannot_read(spec))?;
     let mut launch: Launch = serde_json::from_slice(&text)?;
-    if let (Side::Outside, Some(parent)) = (side, launch.parent) {
-        // A sandbox does not hear what asks a program to end.
-        let signal = if launch.sandbox.is_some() { Signal::KILL } else { Signal::TERM };
-        rustix::process::set_parent_process_death_signal(Some(signal))?;
-        // It may have gone before the kernel knew that we go with it.
-        let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
-        anyhow::ensure!(here == Some(parent), words::daemon::session::parent_is_gone());
-    }
+    let is_grouped = side == Side::Outside && launch.members.join();
     match (side, launch.sandbox.take()) {
         (Side::Outside, Some(sandbox)) => {
+            // A sandbox does not hear what asks a program to end.
+            go_with(launch.parent.or_else(tmux_server), Signal::KILL)?;
             signals::shield_this_thread()?;
-            let error = enclose(&sandbox, spec, &launch.cwd);
+            let error = enclose(&sandbox, spec, &launch);
             anyhow::bail!(words::daemon::session::cannot_start(&sandbox.bubblewrap.to_string_lossy(), error))
         }
         (Side::Inside, Some(sandbox)) => {
@@ -87,21 +86,72 @@ pub fn launch(spec: &Path, side: Side) -> anyhow::Result<Infallible> {
             clear_locks(&launch.cwd, &sandbox.plan);
             launch.env.extend(sandbox.env);
         }
-        (Side::Outside | Side::Inside, None) => {}
+        // Its terminal is gone with the server, whatever it does about the hang-up.
+        (Side::Outside, None) if launch.parent.is_none() => go_with(tmux_server(), Signal::KILL)?,
+        (Side::Outside, None) => go_with(launch.parent, Signal::TERM)?,
+        (Side::Inside, None) => {}
     }
     let (program, args) = launch.argv.split_first().context(words::daemon::session::no_program())?;
     if let Some(message) = &launch.commit_first {
         commit(&launch, message);
     }
+    // Nothing else holds its processes together.
+    if side == Side::Outside && !is_grouped && launch.members != Members::default() {
+        let env: Vec<(OsString, OsString)> = environment(&launch).collect();
+        let reaped = Reaped { program, args, cwd: &launch.cwd, env: &env };
+        return reaper::run(&reaped)
+            .map_err(|error| anyhow::anyhow!(words::daemon::session::cannot_start(program, error)));
+    }
     let error = exec(program, args, &launch);
     anyhow::bail!(words::daemon::session::cannot_start(program, error))
+}
+
+/// The processes of all sessions whose directories are in this one, by session.
+pub(crate) fn left_behind(sessions: &Path) -> Vec<(String, Vec<u32>)> {
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let mut found = Vec::new();
+    for spec in entries(sessions).flat_map(|dir| entries(&dir).collect::<Vec<_>>()) {
+        let name = spec.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let generation = name.strip_prefix("launch-").and_then(|rest| rest.strip_suffix(".json"));
+        let identity = spec.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let Some(generation) = generation.filter(|text| text.parse::<u32>().is_ok()) else { continue };
+        let text = std::fs::read(&spec).unwrap_or_default();
+        let Ok(launch) = serde_json::from_slice::<Launch>(&text) else { continue };
+        let left: Vec<u32> = launch.members.alive().iter().map(|process| process.pid).collect();
+        if !left.is_empty() {
+            found.push((format!("{identity}.{generation}"), left));
+        }
+    }
+    found
+}
+
+/// Has the kernel send us this signal when that parent ends. The parent may have gone before the kernel knew of it.
+fn go_with(parent: Option<u32>, signal: Signal) -> anyhow::Result<()> {
+    let Some(parent) = parent else { return Ok(()) };
+    rustix::process::set_parent_process_death_signal(Some(signal))?;
+    let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+    anyhow::ensure!(here == Some(parent), words::daemon::session::parent_is_gone());
+    Ok(())
+}
+
+/// The tmux server that started us in a pane, which it tells us itself. bubblewrap asks the kernel to end it with its parent
+/// only when everything is mounted, and does not look whether that parent is still there.
+#[allow(clippy::disallowed_methods, reason = "an agent's process begins here")]
+fn tmux_server() -> Option<u32> {
+    std::env::var("TMUX").ok()?.rsplit(',').nth(1)?.parse().ok()
 }
 
 /// Becomes the sandbox, with this program as the first inside. Nothing of the environment is needed there but the kind of
 /// terminal: the rest is in the file.
 #[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
-fn enclose(sandbox: &LaunchSandbox, spec: &Path, cwd: &Path) -> std::io::Error {
-    let words = Bubblewrap::at(&sandbox.bubblewrap).command(&sandbox.plan, cwd, Lifetime::Parent);
+fn enclose(sandbox: &LaunchSandbox, spec: &Path, launch: &Launch) -> std::io::Error {
+    let record = match launch.members.open_record() {
+        Ok(record) => record,
+        Err(error) => return error,
+    };
+    let bubblewrap = Bubblewrap::at(&sandbox.bubblewrap);
+    let words = bubblewrap.command(&sandbox.plan, &launch.cwd, Lifetime::Parent);
+    let words = sandbox::recorded(words, record.as_ref());
     let mut command = std::process::Command::new(&words[0]);
     command.args(&words[1..]).arg(&sandbox.program).args(["launch", "--inside"]).arg(spec).env_clear();
     if let Some(term) = std::env::var_os("TERM") {
@@ -142,9 +192,13 @@ pub(crate) fn commit(launch: &Launch, message: &str) {
 #[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
 fn exec(program: &str, args: &[String], launch: &Launch) -> std::io::Error {
     let mut command = std::process::Command::new(program);
-    command.args(args).current_dir(&launch.cwd).env_clear().envs(&launch.env);
-    if let Some(term) = std::env::var_os("TERM") {
-        command.env("TERM", term);
-    }
+    command.args(args).current_dir(&launch.cwd).env_clear().envs(environment(launch));
     command.exec()
+}
+
+/// The variables of the agent, with the kind of terminal that it is started on.
+#[allow(clippy::disallowed_methods, reason = "an agent's process begins here")]
+fn environment(launch: &Launch) -> impl Iterator<Item = (OsString, OsString)> {
+    let own = launch.env.iter().map(|(name, value)| (name.into(), value.into()));
+    own.chain(std::env::var_os("TERM").map(|term| ("TERM".into(), term)))
 }

@@ -9,7 +9,7 @@ use pointsman_adapters::driver::Drivers;
 use pointsman_adapters::git::{Git, clear_stale_locks};
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::phase_file;
-use pointsman_adapters::process::census;
+use pointsman_adapters::process::{census, cgroup};
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
@@ -32,6 +32,7 @@ use super::dispatcher::Dispatcher;
 use super::effects::{EffectPerformer, SessionActivities};
 use super::engine::Engine;
 use super::factory;
+use super::halt;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::notifier;
@@ -88,6 +89,9 @@ pub struct OnlyQueue {
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
+    if ENVIRONMENT("POINTSMAN_CGROUPS").is_some_and(|value| value == "off") {
+        cgroup::switch_off();
+    }
     paths.create()?;
     may_start(paths)?;
     let _lock = take_over(paths)?;
@@ -170,6 +174,14 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     sweep_drafts(paths, &projects);
+    cgroup::sweep();
+    if halt::in_force(paths).is_some() {
+        // Whoever halted while no daemon ran left everything stopped.
+        halt::freeze(paths);
+        let ended = world.end_halted(&projects);
+        halt::end_jobs(&projects);
+        tracing::warn!(sessions = ended.join(", "), "{}", words::daemon::process::halted(""));
+    }
     for served in projects.values() {
         if let Place::Outside(why) =
             served.enclosure.place(&served.config.sandbox, served.config.dev.worktree)

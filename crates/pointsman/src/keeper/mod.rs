@@ -63,6 +63,8 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
     process::lineage::mark_this_thread().context("the keeper cannot be marked as an agent's")?;
     // Away from the daemon's terminal, so that neither its end is ours nor an agent finds one to ask at.
     rustix::process::setsid().context("cannot leave the daemon's session")?;
+    // What a turn leaves behind is found below us.
+    process::reaper::adopt_orphans().context("the keeper cannot adopt orphans")?;
     let place = SessionDir::at(dir);
     let opened = place.opened()?.context("nobody opened this place")?;
     let cancel = Cancel::new()?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pointsman_adapters::headless::session_dir::KeeperLock;
 use pointsman_adapters::phase_file;
-use pointsman_adapters::process::{Run, Sink};
+use pointsman_adapters::process::{Run, Sink, reaper};
 use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::claude::stream::{Ended, Sums, Turn, TurnEvent};
 use pointsman_core::sandbox::Purpose;
@@ -20,6 +20,8 @@ const LINE_BYTES: usize = 4 << 20;
 const OUTPUT_BYTES: u64 = 1 << 30;
 /// For the process to go after its last word.
 const RESULT_GRACE: Duration = Duration::from_secs(30);
+/// For the kernel to end what a turn left behind.
+const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 /// Of what it said on standard error.
 const STDERR_BYTES: usize = 16 << 10;
 const STDERR_LINES: usize = 10;
@@ -47,7 +49,9 @@ impl Keeper {
         sitting.turn_begun(followed.pid(), followed.start_time())?;
         let limit = self.keep.turn_limit;
         let mut lines = Lines::new(self, prompt);
-        let finished = followed.wait(limit, &mut lines)?;
+        let finished = followed.wait(limit, &mut lines);
+        lines.keeper.end_left_behind();
+        let finished = finished?;
         let (turn, trouble) = lines.finish();
         let exit = finished.end.code();
         let ended = match (turn.end(exit, self.sums(), self.keep.talks), trouble) {
@@ -76,6 +80,12 @@ impl Keeper {
         self.telling.ended(prompt, &ended, turn.has_begun());
         sitting.turn_over()?;
         Ok(ended)
+    }
+
+    /// Ends what the turn left behind, before the next one or a successor starts in the same tree.
+    fn end_left_behind(&self) {
+        reaper::end_descendants();
+        self.launch.members.end(LEFT_BEHIND_LIMIT);
     }
 
     fn launch_of_turn(&mut self) -> Launch {

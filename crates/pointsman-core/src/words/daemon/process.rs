@@ -25,6 +25,12 @@ pub fn is_stopping() -> &'static str {
     "the daemon is stopping"
 }
 
+/// All work is halted, for `status` and the log. An empty name is nobody known.
+pub fn halted(by: &str) -> String {
+    let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
+    format!("all work was halted{by}; nothing starts until `pointsman resume`")
+}
+
 /// An order that another kind of workflow gives.
 pub fn not_its_effect(identity: &str, effect: &str) -> String {
     format!("{identity} cannot order {effect}")

@@ -13,6 +13,8 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
         &[
             // Everything that is run to its end, with a time limit and a cap on its output.
             "crates/pointsman-adapters/src/process.rs",
+            // The one program of a process that stays for it, on the terminal of both.
+            "crates/pointsman-adapters/src/process/reaper.rs",
             // The control client is talked to for as long as the daemon lives.
             "crates/pointsman-adapters/src/tmux/client.rs",
             // These become another program; nothing is spawned.

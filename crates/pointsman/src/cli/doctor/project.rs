@@ -14,6 +14,7 @@ use pointsman_store::SessionScope;
 
 use super::{Check, chain, hooks, notifiers, services};
 use crate::cli::context::Context;
+use crate::daemon;
 use crate::project::{self, Project};
 
 pub(super) fn checks(context: &Context) -> Vec<Check> {
@@ -41,6 +42,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     checks.extend(services::checks(context, &project.config));
     checks.extend(notifiers::checks(context, &project));
     checks.push(leftovers(context, &project.config.name));
+    checks.push(halted(context));
     checks
 }
 
@@ -155,6 +157,15 @@ fn packed(dir: &Path, branch: &str) -> bool {
     refs.lines().any(|line| line.split(' ').nth(1) == Some(&format!("refs/heads/{branch}")))
 }
 
+/// Whether all work is halted.
+fn halted(context: &Context) -> Check {
+    const ID: &str = "halted";
+    match daemon::halt::in_force(&context.paths) {
+        None => Check::ok(ID, "work is not halted"),
+        Some(_) => Check::warn(ID, "all work is halted; nothing starts", "to let it go on: pointsman resume"),
+    }
+}
+
 /// Sessions that run and that the store knows nothing of.
 fn leftovers(context: &Context, project: &ProjectName) -> Check {
     const ID: &str = "leftovers";
@@ -164,16 +175,21 @@ fn leftovers(context: &Context, project: &ProjectName) -> Check {
             headless: Headless::new(context.paths.headless()),
         };
         let names = drivers.list()?.into_iter().map(|(name, _)| name);
-        let known: Vec<String> = match context.store() {
-            Ok(Some(store)) => {
-                let live = store.sessions(Some(project), SessionScope::Live)?;
-                live.into_iter().map(|row| row.identity).collect()
-            }
+        let live = match context.store() {
+            Ok(Some(store)) => store.sessions(Some(project), SessionScope::Live)?,
             Ok(None) | Err(_) => Vec::new(),
         };
+        let known: Vec<&String> = live.iter().map(|row| &row.identity).collect();
         let ours = format!("dev-{project}-");
         let number = |name: &str| name.strip_prefix(&ours).is_some_and(|rest| rest.parse::<u64>().is_ok());
-        Ok(names.filter(|name| number(name) && !known.contains(name)).collect())
+        let mut found: Vec<String> = names.filter(|name| number(name) && !known.contains(&name)).collect();
+        let sessions = context.paths.project(project).root().join("sessions");
+        for (session, left) in daemon::left_behind(&sessions) {
+            if !live.iter().any(|row| row.session == session) {
+                found.push(format!("processes {left:?} of {session}, which has ended"));
+            }
+        }
+        Ok(found)
     };
     match look() {
         Ok(found) if found.is_empty() => Check::ok(ID, "everything that runs belongs to a session on record"),

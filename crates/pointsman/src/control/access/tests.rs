@@ -79,6 +79,8 @@ fn every_request() -> Vec<Request> {
     vec![
         Request::Status,
         Request::Down,
+        Request::Halt { by: by.clone() },
+        Request::Resume,
         Request::Order { project: project.clone(), issue: 3, order: Order::Pause },
         Request::Answer { project: project.clone(), issue: 3, by: by.clone(), text: "yes".into() },
         Request::Acknowledge { message: 7, session: Some(me.clone()) },

@@ -26,6 +26,7 @@ use super::crash::crash_point;
 use super::decisions::{self, Made};
 use super::effects::{EffectPerformer, Redelivery, ResendOutcome};
 use super::engine::{Engine, Input};
+use super::halt;
 use super::hand_ins;
 use super::inbound::Inbound;
 use super::own_identity::LoopTurns;
@@ -234,10 +235,20 @@ impl Dispatcher {
             self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let EffectPerformer { paths, git, environment, .. } = &*self.world;
         match projects::open_all(paths, git, *environment, self.engine.store(), &before) {
-            Ok(opened) => {
+            Ok(mut opened) => {
+                // While work is halted the engine serves no project: nothing begins, nothing is performed, nothing is due.
+                let halted = halt::in_force(paths);
+                match &halted {
+                    Some(halted) => {
+                        opened.problems.push(words::daemon::process::halted(&halted.by));
+                        self.world.jobs.halt();
+                    }
+                    None => self.world.jobs.go_on(),
+                }
                 self.tell_settings(&opened);
-                self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
-                for project in opened.served.keys() {
+                let served = opened.served.values().filter(|_| halted.is_none());
+                self.engine.serve(served.map(|s| Arc::clone(&s.config)));
+                for project in opened.served.keys().filter(|_| halted.is_none()) {
                     if let Err(error) = hand_ins::adopt(&mut self.engine, project, clock::now()) {
                         tracing::error!(%project, %error, "what roles had handed in is not followed yet");
                     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkpoint;
@@ -34,6 +35,8 @@ use crate::daemon::served::{Served, SessionFiles};
 const PROGRAM_CAP: usize = 1 << 16;
 /// Where a session inside a sandbox finds its socket.
 const RUNTIME_INSIDE: &str = "/run/pointsman";
+/// For the kernel to end what a session left behind.
+const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -69,6 +72,8 @@ impl EffectPerformer {
             }
             None => {}
         }
+        // A sandbox can outlive the process in front of it, and so can whatever detached outside of one.
+        self.end_processes(&session_files, generation.saturating_sub(1));
         // What an earlier session printed is kept under its own name.
         Self::keep_transcript(served, &predecessor, &session_files);
         self.prepare(served, owner, generation, opening, &session_files)?;
@@ -80,6 +85,9 @@ impl EffectPerformer {
             }
         };
         crash_point(prepared);
+        if self.jobs.is_halted() {
+            return Err(EffectError::later(words::daemon::process::is_stopping()));
+        }
         let new = NewSession {
             name: name.clone(),
             epoch: epoch(&session),
@@ -283,6 +291,11 @@ impl EffectPerformer {
         let launch = Launch {
             argv,
             keep,
+            members: served.paths.members_of(
+                &owner.id().session(generation),
+                &session_files.inbox(generation),
+                sandbox.is_some(),
+            ),
             sandbox,
             parent: None,
             cwd: session_files.tree.clone(),
@@ -461,6 +474,7 @@ impl EffectPerformer {
             // Gone already.
             Some(_) | None => String::new(),
         };
+        self.end_processes(&served.files_of(&id), generation);
         self.exits.forget(&session);
         self.sockets.close(&session);
         let mut sessions = Vec::new();
@@ -472,6 +486,17 @@ impl EffectPerformer {
             sessions,
             note: None,
         }))
+    }
+
+    /// Ends whatever is left of one session, however it detached.
+    pub(in crate::daemon) fn end_processes(&self, session_files: &SessionFiles, generation: u32) {
+        let spec = session_files.launch_spec(generation);
+        let launch: Option<Launch> = fs::read(&spec).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let Some(launch) = launch else { return };
+        let left = launch.members.end(LEFT_BEHIND_LIMIT);
+        if left > 0 {
+            tracing::warn!(spec = %spec.display(), left, "processes of a session do not end");
+        }
     }
 
     /// The last lines of a session, for a diagnosis.

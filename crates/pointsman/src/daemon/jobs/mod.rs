@@ -46,6 +46,8 @@ pub(crate) struct Jobs {
     running: Mutex<Running>,
     freed: Condvar,
     stopping: AtomicBool,
+    /// All work is halted.
+    halted: AtomicBool,
     boards: Mutex<BTreeMap<ProjectName, board::Following>>,
     /// The file into which notices are logged.
     notices: PathBuf,
@@ -87,6 +89,7 @@ impl Jobs {
             running: Mutex::default(),
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
             boards: Mutex::default(),
             notices,
         })
@@ -372,9 +375,31 @@ impl Jobs {
         }
     }
 
-    /// Whether the daemon ends.
+    /// Whether the daemon ends, or all work is halted: nothing begins, and what runs gives up.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
+        self.stopping.load(Ordering::SeqCst) || self.halted.load(Ordering::SeqCst)
+    }
+
+    /// Ends all programs without a verdict. What is owed is begun again after [`go_on`](Self::go_on).
+    pub(super) fn halt(&self) {
+        self.halted.store(true, Ordering::SeqCst);
+        let running = self.lock();
+        running.killers.values().for_each(JobKiller::kill);
+        for waker in running.wakers.values() {
+            let _ = waker.send(queue::WakeReason::Look);
+        }
+        drop(running);
+        self.freed.notify_all();
+    }
+
+    /// Whether all work is halted.
+    pub(super) fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::SeqCst)
+    }
+
+    /// Lets jobs begin after a halt.
+    pub(super) fn go_on(&self) {
+        self.halted.store(false, Ordering::SeqCst);
     }
 
     fn lock(&self) -> MutexGuard<'_, Running> {

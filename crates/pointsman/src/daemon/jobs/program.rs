@@ -19,12 +19,12 @@ use super::Jobs;
 use crate::daemon::crash::crash_point;
 use crate::daemon::served::Served;
 use crate::enclosure::{Checkout, Enclosure};
-use crate::paths::ProjectPaths;
+use crate::paths::{CHECKOUT_VARIABLE, ProjectPaths};
 
 /// How much of a log's end is told.
 const TOLD_BYTES: usize = 32 * 1024;
-/// Names the checkout to its program and to all that it starts, so that those left by a killed daemon can be found.
-const CHECKOUT: &str = "POINTSMAN_CHECKOUT";
+/// For the kernel to end what a program left behind.
+const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 /// What programs get of the daemon's environment.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
 
@@ -100,6 +100,11 @@ impl Program<'_> {
             }
         }
         let ended = job.wait(self.limit);
+        // Whatever left its group: nobody may write to the checkout of the next.
+        let left = served.paths.members_in(dir).end(LEFT_BEHIND_LIMIT);
+        if left > 0 {
+            tracing::warn!(job = self.name, left, "processes of a job do not end");
+        }
         jobs.lock().killers.remove(&self.name);
         jobs.freed.notify_all();
         Ok(ended?.end)
@@ -128,7 +133,7 @@ pub(crate) fn run_in_checkout(
     let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
     let run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
     let passed: Vec<&str> = config.ci.pass_env.iter().map(String::as_str).collect();
-    let run = run.inherit(&passed).env("POINTSMAN_SHA", sha.as_str()).env(CHECKOUT, dir);
+    let run = run.inherit(&passed).env("POINTSMAN_SHA", sha.as_str()).env(CHECKOUT_VARIABLE, dir);
     Ok(match enclosure.around_checkout(config, paths, checkout)? {
         Some(wrapper) => run.inherit(&TOOL_VARIABLES).inside(wrapper),
         None => run,
@@ -154,7 +159,8 @@ pub(crate) fn verdict_of(end: End, step: &str, log: String) -> Option<CiVerdict>
 pub(in crate::daemon) fn clear_leftovers(served: &Served) {
     let Ok(entries) = fs::read_dir(served.paths.checkouts()) else { return };
     for path in entries.filter_map(|e| Some(e.ok()?.path())) {
-        let ended = census::end_with_variable(CHECKOUT, &path);
+        served.paths.members_in(&path).end(LEFT_BEHIND_LIMIT);
+        let ended = census::end_with_variable(CHECKOUT_VARIABLE, &path);
         if ended > 0 {
             tracing::info!(dir = %path.display(), ended, "ended a job of an earlier daemon");
         }

@@ -69,6 +69,10 @@ impl Exits {
             .filter_map(|owner| owner.session_name())
             .collect();
         watched.retain(|session| alive.contains(session));
+        if self.world.jobs.is_halted() {
+            watched.clear();
+            return gone;
+        }
         for session in alive {
             if watched.contains(&session) {
                 continue;
@@ -103,6 +107,10 @@ impl Exits {
     /// Tells the end of a session: first what it last wrote, then that it is over.
     fn gone(&self, session: &str) {
         let Some((id, generation)) = WorkflowId::parse_session(session) else { return };
+        // Ended by us, and not to be replaced yet. It is found gone again when work goes on.
+        if self.world.jobs.is_halted() {
+            return;
+        }
         let row = self.world.read(|store| store.session(session)).ok().flatten();
         // The second witness: the pid does not mean that process any more.
         if let Some(SessionRow { pid: Some(pid), start_time: Some(start), .. }) = &row
@@ -114,6 +122,10 @@ impl Exits {
         }
         if !self.is_believable(session) {
             return;
+        }
+        // At once: what outlived it must not go on until its successor starts, which may be much later.
+        if let Some(served) = self.world.project(id.project()) {
+            self.world.end_processes(&served.files_of(&id), generation);
         }
         self.phases.look_before_end(&id);
         let (exit, tail) = self.last_of(&id, session);
