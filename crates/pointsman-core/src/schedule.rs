@@ -32,6 +32,25 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
     ready
 }
 
+/// Ready work that waits behind people is told after this long.
+const STARVED: Duration = Duration::from_secs(3600);
+
+/// The tasks that hold every place of a project while they wait for people, so that ready work has not begun for an hour. None if
+/// nothing is ready, a place is free, or an agent works.
+pub fn starved<'a>(
+    tasks: impl Iterator<Item = &'a Task> + Clone,
+    concurrency: usize,
+    now: Timestamp,
+) -> Option<Vec<Number>> {
+    let holders: Vec<&Task> = tasks.clone().filter(|task| task.state.takes_a_place()).collect();
+    let ready = tasks.clone().any(|task| task.state == State::Backlog && task.ready);
+    let for_people = |task: &&Task| {
+        matches!(task.state, State::AwaitingReview | State::Escalated) && task.since.after(STARVED) <= now
+    };
+    let starved = ready && holders.len() >= concurrency && holders.iter().all(for_people);
+    starved.then(|| holders.iter().map(|task| task.key.issue).collect())
+}
+
 /// Whether a server tells by itself when something of one kind has happened. Kinds are apart: a server that tells of
 /// pushes need not tell of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +104,7 @@ pub fn checks_pace(pace: Duration, webhook_support: WebhookSupport, waited: Dura
 mod tests {
     use std::time::Duration;
 
-    use super::{WebhookSupport, checks_pace, forge_pace, starts};
+    use super::{WebhookSupport, checks_pace, forge_pace, starts, starved};
     use crate::ids::{ProjectName, TaskKey};
     use crate::task::{State, Task};
     use crate::time::Timestamp;
@@ -108,6 +127,23 @@ mod tests {
         ];
         assert_eq!(starts(tasks.iter(), 1), [2]);
         assert_eq!(starts(tasks.iter(), 5), [2, 9]);
+    }
+
+    #[test]
+    fn ready_work_behind_people_is_told_after_an_hour() {
+        let hour = Timestamp(3_600_000);
+        let ready = task(9, State::Backlog, true);
+        let with = |state| [task(1, state, false), ready.clone()];
+        for state in State::ALL {
+            let for_people = matches!(state, State::AwaitingReview | State::Escalated);
+            let found = starved(with(state).iter(), 1, hour);
+            assert_eq!(found, for_people.then(|| vec![1]), "{state}");
+        }
+        assert_eq!(starved(with(State::Escalated).iter(), 1, Timestamp(3_599_999)), None, "not yet");
+        assert_eq!(starved(with(State::Escalated).iter(), 2, hour), None, "a place is free");
+        let works = [task(1, State::Escalated, false), task(2, State::Working, false), ready.clone()];
+        assert_eq!(starved(works.iter(), 2, hour), None, "an agent works");
+        assert_eq!(starved(works[..1].iter(), 1, hour), None, "nothing is ready");
     }
 
     #[test]

@@ -172,6 +172,18 @@ pub fn notifier_down(notifier: NotifierKind, since: Timestamp) -> String {
     )
 }
 
+pub const WORK_BEGINS: &str = "something can begin again";
+
+/// Ready work cannot begin, because every place is held by work that waits for people.
+pub fn starved(holders: &[Number]) -> String {
+    let holders: Vec<String> = holders.iter().map(|issue| format!("#{issue}")).collect();
+    format!(
+        "Ready issues have not begun for an hour: every place is held by work that waits for a person ({}).\nSettle that, or \
+         raise `dev.concurrency`.",
+        holders.join(", ")
+    )
+}
+
 /// Nothing lands because main fails its own gate.
 pub fn main_is_red(reason: &str, log: &str, log_path: Option<&str>) -> String {
     let path = log_path.map(|path| format!("\nLog: {}", clean_line(path, 300))).unwrap_or_default();

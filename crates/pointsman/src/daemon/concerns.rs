@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pointsman_core::concern::{About, Concern, ConcernKey, Event};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::part::question::{Kind, Question};
+use pointsman_core::schedule;
 use pointsman_core::task::{self, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -72,15 +73,32 @@ pub(super) fn follow(
 }
 
 /// Raises the conditions that hold, and lifts those that are gone.
-pub(super) fn look(engine: &Engine) -> Result<Vec<Input>, pointsman_store::Error> {
+pub(super) fn look(engine: &Engine, now: Timestamp) -> Result<Vec<Input>, pointsman_store::Error> {
     let mut inputs = Vec::new();
     for project in engine.served() {
         let stopped = engine.store().queue_state(project)?.stopped;
         inputs.extend(queue_paused(engine, project, stopped.as_ref()));
         inputs.extend(tasks(engine, project));
         inputs.extend(notifiers_down(engine, project)?);
+        inputs.extend(starved(engine, project, now));
     }
     Ok(inputs)
+}
+
+/// Ready work that cannot begin.
+fn starved(engine: &Engine, project: &ProjectName, now: Timestamp) -> Option<Input> {
+    let config = engine.config(project)?;
+    let tasks = engine.tasks().values().map(Arc::as_ref).filter(|task| task.key.project == *project);
+    let concurrency = usize::try_from(config.dev.concurrency).unwrap_or(usize::MAX);
+    let key = key(project, Kind::Starved);
+    let event = match schedule::starved(tasks, concurrency, now).filter(|_| config.roles.dev.enabled) {
+        Some(holders) => Event::raised(Kind::Starved, words::question::starved(&holders)),
+        None if engine.concerns().contains_key(&key) => {
+            Event::Lifted { why: words::question::WORK_BEGINS.to_owned() }
+        }
+        None => return None,
+    };
+    Some(Input::of_concern(key, event))
 }
 
 /// Notifiers that failed several times in a row. They cannot tell it themselves.

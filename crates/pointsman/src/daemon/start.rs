@@ -162,6 +162,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
         redelivering: BTreeMap::new(),
+        halted_since: None,
         sleep: Some(sleep),
         between_turns: BTreeSet::new(),
     };

@@ -74,6 +74,8 @@ pub(crate) struct Dispatcher {
     pub only_queue: bool,
     /// Messages that are looked after: none while a worker does, else when they may be again.
     pub redelivering: BTreeMap<EffectId, Option<Timestamp>>,
+    /// Since when all work is halted.
+    pub(crate) halted_since: Option<Timestamp>,
     /// None while it looks.
     pub(crate) sleep: Option<SleepWatch>,
     /// Sessions whose turn has just ended: what was held back is for them now.
@@ -248,6 +250,7 @@ impl Dispatcher {
                 self.tell_settings(&opened);
                 let served = opened.served.values().filter(|_| halted.is_none());
                 self.engine.serve(served.map(|s| Arc::clone(&s.config)));
+                self.go_on_after_halt(halted.as_ref().map(|halted| halted.at.0));
                 for project in opened.served.keys().filter(|_| halted.is_none()) {
                     if let Err(error) = hand_ins::adopt(&mut self.engine, project, clock::now()) {
                         tracing::error!(%project, %error, "what roles had handed in is not followed yet");
@@ -265,6 +268,15 @@ impl Dispatcher {
             }
             Err(error) => tracing::error!(%error, "projects could not be read"),
         }
+    }
+
+    /// Work that was halted is given the time that it had left.
+    fn go_on_after_halt(&mut self, halted_since: Option<Timestamp>) {
+        let before = std::mem::replace(&mut self.halted_since, halted_since);
+        let (Some(since), None) = (before, halted_since) else { return };
+        let now = clock::now();
+        let by_ms = i64::try_from(now.since(since).as_millis()).unwrap_or(i64::MAX);
+        self.until_written("a resume", |d| d.engine.skip_time(by_ms, Change::quiet(now, Vec::new()), now));
     }
 
     /// Says what changed files have changed, or what is wrong with them. A mistake is told once.

@@ -577,7 +577,7 @@ impl Engine {
 
     /// Asks people about conditions that hold now, and withdraws what is gone.
     pub fn look_at_concerns(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
-        let seen = concerns::look(self)?;
+        let seen = concerns::look(self, now)?;
         self.take(&seen, now).map(drop)
     }
 
