@@ -185,6 +185,18 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.journal_kinds().contains(&kind))
     }
 
+    /// Whether the answer of its sessions to the formula that we ship can be used.
+    pub fn check_answer(self, result: Option<&serde_json::Value>) -> Result<(), String> {
+        match self {
+            Self::Gardener => gardener::Answer::of_result(result).map(drop).map_err(|unusable| unusable.0),
+            Self::Planner => planner::Answer::of_result(result).map(drop).map_err(|unusable| unusable.0),
+            // Theirs are read with what they are about, or not at all.
+            Self::Dev | Self::Review | Self::Supervisor | Self::Predictor | Self::Action | Self::Vault => {
+                Ok(())
+            }
+        }
+    }
+
     /// A sentence if what the role remembers of a project cannot be read.
     pub fn check_memory(self, version: u32, text: &str) -> Result<(), String> {
         match self {

@@ -67,6 +67,30 @@ pub fn find(checkout: &Path, name: &str) -> Result<Found, Error> {
     load(name.to_owned(), file)
 }
 
+/// The texts of the project's own formulas, by name. One that cannot be read is left out.
+pub fn own(checkout: &Path) -> BTreeMap<String, String> {
+    let text = |(name, file): (String, Option<PathBuf>)| Some((name, read(&file?).ok()?));
+    names(checkout).into_iter().filter_map(text).collect()
+}
+
+/// One formula by its name: one of these texts of the project's own, else the one that is shipped.
+pub fn find_accepted(own: &BTreeMap<String, String>, checkout: &Path, name: &str) -> Result<Found, Error> {
+    match own.get(name) {
+        Some(text) => {
+            let file = Some(checkout.join(DIRECTORY).join(format!("{name}.toml")));
+            Ok(Found { name: name.to_owned(), text: text.clone(), file })
+        }
+        None => load(name.to_owned(), None),
+    }
+}
+
+/// All formulas of [`find_accepted`].
+pub fn all_accepted(own: &BTreeMap<String, String>, checkout: &Path) -> Vec<(String, Result<Found, Error>)> {
+    let shipped = SHIPPED.iter().map(|(name, _)| (*name).to_owned());
+    let names: std::collections::BTreeSet<String> = own.keys().cloned().chain(shipped).collect();
+    names.into_iter().map(|name| (name.clone(), find_accepted(own, checkout, &name))).collect()
+}
+
 /// What there is, with the project's file for each; none for one that is shipped. A file is called after its formula.
 fn names(checkout: &Path) -> BTreeMap<String, Option<PathBuf>> {
     let mut names: BTreeMap<String, Option<PathBuf>> =

@@ -26,3 +26,4 @@ pub mod rehearsal;
 mod remote;
 mod report;
 mod tally;
+mod trust;

@@ -161,6 +161,11 @@ pub trait Forge: Send + Sync {
     /// The merged pull request that brought this commit to the main branch, if there is one.
     fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;
 
+    /// The account that moved a branch to this commit, as the forge has recorded it; none if it does not tell.
+    fn pusher_of(&self, _branch: &str, _sha: &Sha) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
     /// What asking it has cost so far, by operation; nothing for a forge that needs no server.
     fn costs(&self) -> Vec<(&'static str, Count)> {
         Vec::new()

@@ -114,6 +114,18 @@ pub fn check_conflicts_with(
     Ok(merged.into_iter().map(files).collect())
 }
 
+/// The tree of merging `head` into `base`; none if they conflict or share no history. Nothing is written to the mirror.
+pub fn merged_tree(mirror: &Mirror, base: &Sha, head: &Sha) -> Result<Option<Sha>, Error> {
+    let merged = Merger::new(mirror, &UnionGlobs::none(), base)
+        .and_then(|merger| merger.merge(base, head))
+        .map_err(|error| explained(mirror, base, std::slice::from_ref(head), error));
+    match merged {
+        Ok(Merged::Clean(tree)) => Ok(Some(tree)),
+        Ok(Merged::Conflict(_)) | Err(Error::Unrelated { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Git's own answer to a missing commit or a foreign history looks like a conflict or like nothing in particular.
 fn explained(mirror: &Mirror, onto: &Sha, heads: &[Sha], error: Error) -> Error {
     for head in heads {

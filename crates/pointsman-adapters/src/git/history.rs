@@ -124,6 +124,27 @@ pub fn landed_commits(mirror: &Mirror, base: &Sha, candidate: &Sha) -> Result<BT
     Ok(mirror.first_parent_range(base, candidate)?.shas.into_iter().collect())
 }
 
+/// Every commit that `upto` has and `after` has not, along all parents, oldest first. An error if there are too many to
+/// judge.
+pub fn introduced(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Vec<MainCommit>, Error> {
+    let listed = mirror
+        .call("rev-list")
+        .args(["--topo-order", "--reverse", "--end-of-options"])
+        .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
+        .text();
+    let text = listed.map_err(|error| mirror.explain_failure(error, &[after, upto]))?;
+    let shas: Vec<Sha> = text.lines().filter_map(Sha::new).collect();
+    if shas.len() > WALK_LIMIT {
+        let inputs = format!("{after}..{upto}");
+        return Err(Error::Unexpected {
+            operation: "rev-list",
+            inputs,
+            what: "more commits than can be judged",
+        });
+    }
+    read(mirror, &shas)
+}
+
 /// The commits of main in `(after, upto]` that say that they take another one back, with their messages; the newest of
 /// very many.
 pub fn reverting(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Vec<(Sha, String)>, Error> {

@@ -396,6 +396,9 @@ impl Check<'_> {
         if !merge.union.iter().all(pattern) {
             return self.fail("merge.union", words::config::NOT_ALL_UNION_PATHS);
         }
+        if !merge.protected.iter().all(pattern) {
+            return self.fail("merge.protected", words::config::NOT_ALL_PROTECTED_PATHS);
+        }
         if !review.protected.iter().all(pattern) {
             return self.fail("review.protected", words::config::NOT_ALL_PROTECTED_PATHS);
         }

@@ -16,6 +16,7 @@ mod sections;
 mod share;
 mod size;
 mod span;
+pub mod trust;
 mod usd;
 mod vault;
 
@@ -37,12 +38,13 @@ pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, 
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSandbox, RoleSettings, Roles, Runtime,
-    SandboxMode, SandboxSettings, Schedule, Webhook, Webhooks, Woodpecker, Worktree,
+    MergeStyle, NotifierKind, Notify, OutsidePushes, Pr, Review, ReviewMode, RoleSandbox, RoleSettings,
+    Roles, Runtime, SandboxMode, SandboxSettings, Schedule, Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use size::Size;
 pub use span::{ParseSpanError, Span};
+pub use trust::Trust;
 pub use usd::Usd;
 pub use vault::{Vault, VaultType};
 

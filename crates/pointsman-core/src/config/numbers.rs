@@ -99,6 +99,8 @@ table! {
         review_followups: u32,
         /// Issues that one session may file by itself.
         session_issues: u32,
+        /// Issues that all sessions of the project may file by themselves within a day.
+        session_issues_per_day: u32,
         /// Issues the planner may file per run.
         planner_issues: u32,
         /// Predictions the predictor may file per run.

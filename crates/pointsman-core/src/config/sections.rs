@@ -293,9 +293,23 @@ choice! {
     }
 }
 
+choice! {
+    /// The fate of commits that reach the main branch without the merge queue.
+    OutsidePushes {
+        /// A fast-forward that no session can have made is taken, tested and told; anything else pauses the queue.
+        Accept = "accept",
+        /// Everything pauses the queue.
+        Pause = "pause",
+    }
+}
+
 table! {
     Merge {
         engine: MergeEngine,
+        outside_pushes: OutsidePushes,
+        /// Paths, with `*` and `**`, whose change needs a person whatever `review.mode` says. The programs of CI, gate and
+        /// review need one anyway.
+        protected: Vec<String>,
         /// People's pull requests with this label, or with auto-merge switched on, enter the merge queue; empty for none.
         label: String,
         strategy: MergeStrategy,

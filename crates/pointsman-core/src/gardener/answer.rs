@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Number;
+use crate::json::read_as;
 use crate::words;
 
 /// Lines of one answer.
@@ -144,17 +145,17 @@ fn one(line: &str) -> Result<AnswerLine, String> {
     let json = |error: serde_json::Error| error.to_string();
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("ACTION:") {
-        let written: Written = serde_json::from_str(rest.trim()).map_err(json)?;
+        let written: Written = read_as(rest.trim()).map_err(json)?;
         let issue = written.issue;
         return action(written).map(|action| AnswerLine::Action { issue, action });
     }
     if let Some(rest) = line.strip_prefix("DUST:") {
-        return serde_json::from_str(rest.trim()).map(AnswerLine::Dust).map_err(json);
+        return read_as(rest.trim()).map(AnswerLine::Dust).map_err(json);
     }
     // The colon is missing in older formulas.
     if let Some(rest) = line.strip_prefix("ESCALATE") {
         let rest = rest.strip_prefix(':').unwrap_or(rest);
-        return serde_json::from_str(rest.trim()).map(AnswerLine::Escalate).map_err(json);
+        return read_as(rest.trim()).map(AnswerLine::Escalate).map_err(json);
     }
     Err(words::answer::UNKNOWN_LINE.to_owned())
 }

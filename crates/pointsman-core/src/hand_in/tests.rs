@@ -215,7 +215,7 @@ impl Garden {
 
     fn pushed(&mut self, id: u64) {
         let head = self.run(id).hand_in.as_ref().unwrap().files.commit.clone();
-        self.hears(id, contribution::Event::Pushed { head: Some(head) });
+        self.hears(id, contribution::Event::Pushed { head: Some(head), protected: vec![] });
     }
 
     fn opened(&mut self, id: u64) {
@@ -235,7 +235,7 @@ impl Garden {
     fn review(&mut self, id: u64, verdict: ReviewVerdict) {
         let sha = self.run(id).contribution().unwrap().head().unwrap().clone();
         let (by, body) = ("ann".to_owned(), String::new());
-        self.hears(id, contribution::Event::Reviewed { sha, verdict, by, body });
+        self.hears(id, contribution::Event::Reviewed { sha, verdict, by, by_agent: false, body });
     }
 
     fn queue(&mut self, id: u64, outcome: QueueOutcome) {
@@ -460,6 +460,7 @@ fn a_branch_that_somebody_else_pushed_to_is_theirs() {
         sha: commit_of(1),
         verdict: ReviewVerdict::Approve,
         by: "ann".to_owned(),
+        by_agent: false,
         body: String::new(),
     };
     assert!(garden.try_take(1, &Event::Contribution { about: reviewed }).is_err(), "it is not ours to land");

@@ -6,6 +6,7 @@
 //! candidates decides the same. The daemon builds, tests and pushes.
 
 mod order;
+pub mod outside;
 mod plan;
 mod runs;
 pub mod simulation;

@@ -4,12 +4,14 @@
 //! * `plan`: the next step for a pull request
 //! * `patch`: a change, line by line; `paths`: kinds of paths; `secrets`: texts that look like secrets; `facts`:
 //!   conclusions from these without a model
+//! * `approval`: whose review counts, and for what
 //! * `answer`: the strict reader of a reviewer's answer; `outcome`: what is posted. Facts can only make it more
 //!   careful
 //!
 //! Its sentences are in [`crate::words::review`]. The daemon asks and posts.
 
 mod answer;
+mod approval;
 mod facts;
 mod outcome;
 mod patch;
@@ -20,6 +22,7 @@ mod secrets;
 mod tests;
 
 pub use answer::{Answer, Finding, FollowUp, Verdict};
+pub use approval::{Accounts, Required, is_approved};
 pub use facts::{Facts, Landed, RevertedWork, Scope};
 pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};

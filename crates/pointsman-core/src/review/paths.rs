@@ -3,14 +3,15 @@
 use crate::config::Config;
 
 /// Directories, at any depth, that tell agents what to do.
-const STEERING_DIRS: [&str; 8] =
-    [".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".clinerules", ".continue", ".opencode"];
+const STEERING_DIRS: [&str; 9] =
+    [".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".clinerules", ".continue", ".opencode", ".roo"];
 /// Files, in any directory, that do.
-const STEERING_FILES: [&str; 14] = [
+const STEERING_FILES: [&str; 15] = [
     "claude.md",
     "claude.local.md",
     "agents.md",
     "agents.override.md",
+    "agent.md",
     "gemini.md",
     "copilot-instructions.md",
     ".mcp.json",
@@ -21,34 +22,6 @@ const STEERING_FILES: [&str; 14] = [
     "opencode.json",
     ".goosehints",
     ".rules",
-];
-/// Directories at the top that are a CI, or ours.
-const PROTECTED_DIRS: [&str; 9] = [
-    ".github",
-    ".gitea",
-    ".forgejo",
-    ".woodpecker",
-    ".gitlab",
-    ".circleci",
-    ".buildkite",
-    "formulas",
-    ".pointsman",
-];
-/// Files, in any directory, that are.
-const PROTECTED_FILES: [&str; 13] = [
-    "codeowners",
-    "pointsman.toml",
-    ".agent-claim.json",
-    ".woodpecker.yml",
-    ".woodpecker.yaml",
-    ".gitlab-ci.yml",
-    ".drone.yml",
-    ".travis.yml",
-    ".cirrus.yml",
-    "jenkinsfile",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    ".pre-commit-config.yaml",
 ];
 /// What ends the name of a file that is prose.
 const PROSE: [&str; 9] = [".md", ".markdown", ".rst", ".adoc", ".txt", ".png", ".jpg", ".jpeg", ".gif"];
@@ -65,17 +38,13 @@ pub fn is_steering(path: &str) -> bool {
     parts.iter().any(|part| STEERING_DIRS.contains(part)) || STEERING_FILES.contains(&name)
 }
 
-/// Whether a change of this path needs a person, whoever else approves: CI, owners, settings of agents, our own
-/// configuration, the programs that test and review, and what the project adds.
+/// Whether a change of this path needs a person, whoever else approves: the programs that test and review, what
+/// `merge.protected` names, and what `review.protected` adds.
 pub fn protected(config: &Config, path: &str) -> bool {
     let lower = path.to_lowercase();
-    let name = lower.rsplit('/').next().unwrap_or_default();
-    let top = lower.split('/').next().unwrap_or_default();
-    is_steering(path)
-        || PROTECTED_DIRS.contains(&top)
-        || PROTECTED_FILES.contains(&name)
-        || programs(config).any(|program| program == path)
-        || config.review.protected.iter().any(|pattern| matches(pattern, path))
+    let named = config.merge.protected.iter().chain(&config.review.protected);
+    programs(config).any(|program| program == path)
+        || named.into_iter().any(|pattern| matches(&pattern.to_lowercase(), &lower))
 }
 
 /// The project's own programs that decide about a change, where they are files of the repository.
@@ -95,6 +64,10 @@ fn programs(config: &Config) -> impl Iterator<Item = &str> {
 /// Whether a path fits a pattern: `*` is any part of a name, `**` also of a path; a directory covers what is in it.
 fn matches(pattern: &str, path: &str) -> bool {
     let dir = pattern.strip_suffix('/').unwrap_or(pattern);
+    // In no directory is in any.
+    if dir.strip_prefix("**/").is_some_and(|rest| matches(rest, path)) {
+        return true;
+    }
     fits(dir.as_bytes(), path.as_bytes())
         || path.char_indices().any(|(at, c)| c == '/' && fits(dir.as_bytes(), &path.as_bytes()[..at]))
 }

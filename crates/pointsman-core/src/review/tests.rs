@@ -127,6 +127,15 @@ fn paths_are_what_they_are() {
         "deploy/prod.yml",
         "db/migrations/1.sql",
         "Jenkinsfile",
+        "AGENT.md",
+        "sub/.roo/rules.md",
+        ".envrc",
+        "app/.vscode/tasks.json",
+        ".devcontainer/devcontainer.json",
+        ".ripgreprc",
+        "sub/.gitattributes",
+        ".gitmodules",
+        ".clinerules",
     ];
     for path in protected_ones {
         assert!(protected(&config, path), "{path}");

@@ -37,6 +37,9 @@ pub enum Event {
     GaveUp {
         generation: u32,
         why: String,
+        /// Whether it is the result that cannot be used, which the session may correct once.
+        #[serde(default)]
+        unusable: bool,
     },
     /// A person answered its question.
     Answered {
@@ -127,7 +130,8 @@ impl Event {
             },
             Self::StepDone { .. } => log::Entry::RunStepDone,
             Self::Finished { .. } => log::Entry::RunFinished,
-            Self::GaveUp { .. } => log::Entry::RunGaveUp,
+            Self::GaveUp { .. } if ends => log::Entry::RunGaveUp,
+            Self::GaveUp { .. } => log::Entry::RunSessionObserved,
             Self::Answered { .. } => log::Entry::RunAnswered,
             Self::TimePassed if ends => log::Entry::RunTimedOut,
             Self::TimePassed | Self::TimeSkipped { .. } => log::Entry::RunTimePassed,

@@ -30,7 +30,7 @@ use crate::task::Phase;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
 use crate::words;
-use crate::{action, review};
+use crate::{action, json, review};
 
 /// Largest result that is read.
 pub const RESULT_BYTES: usize = 1 << 20;
@@ -188,6 +188,9 @@ pub struct Run {
     /// Whether no session of it could ever begin.
     #[serde(default)]
     pub never_began: bool,
+    /// Whether its session was told that its result cannot be used.
+    #[serde(default)]
+    pub corrected: bool,
 }
 
 impl Run {
@@ -222,6 +225,7 @@ impl Run {
             looked_through: false,
             hand_in: None,
             never_began: false,
+            corrected: false,
         }
     }
 
@@ -339,7 +343,7 @@ pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, St
     if bytes.len() > RESULT_BYTES {
         return Err(words::run::result_too_large(RESULT_BYTES));
     }
-    match serde_json::from_slice(bytes) {
+    match json::read(bytes) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(Some(value)),
         Ok(_) => Err(words::run::RESULT_NOT_AN_OBJECT.to_owned()),
         Err(error) => Err(words::run::result_not_json(&error)),
@@ -352,6 +356,8 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
         Some(Subject::Review { .. }) => review::Answer::read(result).map(drop),
         Some(Subject::Action { .. }) => action::Report::read(result).map(drop),
         Some(Subject::Vault { .. }) => vault::Opinion::read(result).map(drop),
+        // A project's own formula for a role may answer otherwise.
+        None if run.formula.name == run.formula.role().formula() => run.formula.role().check_answer(result),
         None => Ok(()),
     }
 }

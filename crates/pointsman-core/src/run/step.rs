@@ -39,9 +39,9 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         Event::Session { generation, told } => draft.session_event(*generation, told)?,
         Event::StepDone { generation, step } => draft.step_done(*generation, step)?,
         Event::Finished { generation, result } => draft.finished(*generation, result.as_ref())?,
-        Event::GaveUp { generation, why } => {
+        Event::GaveUp { generation, why, unusable } => {
             draft.is_about(*generation)?;
-            draft.over(Status::Failed, why, Exit::Failed);
+            draft.gave_up(why, *unusable);
         }
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::TimePassed => draft.time_passed(),
@@ -143,8 +143,10 @@ impl<'a> Draft<'a> {
         self.run.session.is_current(generation)?;
         // All steps are done, and the agent will not say so any more: what it left as its result decides.
         let is_through = match fact {
-            Fact::Ended { .. } | Fact::TurnEnded | Fact::IdleLooked { at_prompt: true } => {
-                self.run.next_step().is_none()
+            Fact::Ended { .. } => self.run.next_step().is_none(),
+            // One that was told to correct its result may not have begun to.
+            Fact::TurnEnded | Fact::IdleLooked { at_prompt: true } => {
+                self.run.next_step().is_none() && !self.run.corrected
             }
             Fact::NotStarted { error } if !self.run.status.is_over() => {
                 self.run.never_began = generation == 1;
@@ -224,6 +226,19 @@ impl<'a> Draft<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A session that still listens may correct a result once. After that, or without a session, the run has failed.
+    fn gave_up(&mut self, why: &str, unusable: bool) {
+        if !unusable || self.run.corrected || !self.run.session.is_listening() {
+            self.over(Status::Failed, why, Exit::Failed);
+            return;
+        }
+        self.run.corrected = true;
+        self.run.phase = None;
+        let mut reactions = Vec::new();
+        self.run.session.tell(Headline::WritePhase, words::message::unusable_result(why), &mut reactions);
+        self.follow(reactions);
     }
 
     fn read_result(&mut self, generation: u32) {

@@ -251,6 +251,32 @@ fn a_run_that_cannot_begin_says_so_and_what_cannot_be_ended_is_ended_later() {
 }
 
 #[test]
+fn a_result_that_cannot_be_used_may_be_corrected_once() {
+    let unusable = || Event::GaveUp {
+        generation: 1,
+        why: "the key `verdict` is there twice".to_owned(),
+        unusable: true,
+    };
+    let (asked, _) = took(&through(), claimed(1, Phase::Done, None), 2);
+    let Transition { run: told_so, effects } = go(&asked, unusable(), 3).unwrap();
+    assert_eq!((told_so.status, told_so.phase, told_so.corrected), (Status::Running, None, true));
+    let [Effect::Deliver { headline: Headline::WritePhase, details, .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert!(details.contains("is there twice"), "{details}");
+    // It may not have begun to correct it.
+    let idle = go(&told_so, told(1, session::Event::IdleLooked { at_prompt: true }), 3);
+    let orders = idle.map(|next| next.effects).unwrap_or_default();
+    assert!(!orders.iter().any(|effect| effect.kind() == "read_result"), "{orders:?}");
+    let (again, orders) = took(&told_so, claimed(1, Phase::Done, None), 4);
+    assert_eq!(orders, ["read_result"]);
+    assert_eq!(took(&again, unusable(), 5).0.status, Status::Failed, "only once");
+    // Without a session there is nobody to correct it.
+    let (gone, _) = took(&through(), ended(1), 2);
+    assert_eq!(took(&gone, unusable(), 3).0.status, Status::Failed);
+}
+
+#[test]
 fn a_result_is_an_object_or_nothing() {
     assert_eq!(read_result(None), Ok(None));
     assert_eq!(read_result(Some(b" \n")), Ok(None));
@@ -298,7 +324,7 @@ proptest! {
                 0 => told(generation, session::Event::Started),
                 1..=3 => done(generation, STEPS[which - 1]),
                 4 => Event::Finished { generation, result: None },
-                5 => Event::GaveUp { generation, why: "no".to_owned() },
+                5 => Event::GaveUp { generation, why: "no".to_owned(), unusable: generation % 2 == 1 },
                 6 | 7 => ended(generation),
                 8 => claimed(generation, Phase::Escalate, None),
                 9 => claimed(generation, Phase::Done, None),

@@ -222,6 +222,8 @@ pub enum Headline {
     NoReview,
     /// `done` was claimed too early.
     NotMerged,
+    /// What was claimed cannot be taken as it is.
+    WritePhase,
     /// The branch does not apply to the main branch.
     MergeConflict,
     /// The work is on the main branch.
@@ -251,6 +253,7 @@ impl Headline {
             | Self::Approved
             | Self::NoReview
             | Self::NotMerged
+            | Self::WritePhase
             | Self::MergeConflict
             | Self::Merged
             | Self::CheckpointNow

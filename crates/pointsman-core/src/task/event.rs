@@ -79,6 +79,9 @@ pub enum Event {
     BranchSynced {
         /// Its head; none if nothing beyond the main branch was pushed.
         head: Option<Sha>,
+        /// The paths it changes that need a person's approval.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        protected: Vec<String>,
     },
     PullRequestOpened {
         number: Number,
@@ -105,6 +108,9 @@ pub enum Event {
         sha: Sha,
         verdict: ReviewVerdict,
         by: String,
+        /// Whether our own review account wrote it, and not a person.
+        #[serde(default)]
+        by_agent: bool,
         body: String,
     },
     /// The merge queue has an answer.
@@ -243,12 +249,14 @@ impl Event {
     pub fn of_contribution(event: contribution::Event) -> Self {
         use contribution::Event as Told;
         match event {
-            Told::Pushed { head } => Self::BranchSynced { head },
+            Told::Pushed { head, protected } => Self::BranchSynced { head, protected },
             Told::Opened { number } => Self::PullRequestOpened { number },
             Told::Observed { fact } => Self::PullRequestObserved { fact },
             Told::ChecksStarted { sha } => Self::ChecksStarted { sha },
             Told::ChecksFinished { sha, run, verdict } => Self::ChecksFinished { sha, run, verdict },
-            Told::Reviewed { sha, verdict, by, body } => Self::ReviewPosted { sha, verdict, by, body },
+            Told::Reviewed { sha, verdict, by, by_agent, body } => {
+                Self::ReviewPosted { sha, verdict, by, by_agent, body }
+            }
             Told::QueueReported { head, outcome } => Self::QueueReported { head, outcome },
         }
     }

@@ -39,6 +39,27 @@ pub fn filed_enough(session: &str, limit: u32) -> String {
     format!("session {session} has filed {limit} issues, and limits.session_issues allows no more")
 }
 
+/// Sessions of the project have filed as many issues as they may in a day.
+pub fn filed_enough_today(limit: u32) -> String {
+    format!(
+        "sessions of this project have filed {limit} issues within a day, and limits.session_issues_per_day allows no more"
+    )
+}
+
+/// A session works on an issue that a session filed, which worked on one that a session filed.
+pub fn chain_too_deep(session: &str, depth: u32) -> String {
+    format!(
+        "session {session} wants to file an issue that would be number {depth} in a chain of issues that sessions filed one after the other"
+    )
+}
+
+/// The same, as the answer to the session.
+pub fn asked_about_chain(session: &str) -> String {
+    format!(
+        "issues that sessions filed led to the issue of session {session}: a person is asked before it may file another one. Go on without it"
+    )
+}
+
 /// A session asked for another issue, which is closed.
 pub fn closed_issue(session: &str, number: Number) -> String {
     format!("session {session} may read its own issue and open ones: issue #{number} is not open")

@@ -17,6 +17,11 @@ pub const FORMULA_WITHOUT_ACTION: &str = "only an action has a formula";
 // Reviews.
 pub const NO_VERDICT_REASON: &str = "verdict_reason is empty";
 
+/// A key that is in an object more than once.
+pub fn key_twice(key: &str) -> String {
+    format!("the key `{key}` is there twice")
+}
+
 /// A result of another form than was asked for: `what` is what it should have been.
 pub fn not_a(what: &str, why: impl Display) -> String {
     format!("its result is not a {what}: {}", clean_line(&why.to_string(), 200))

@@ -201,6 +201,9 @@ fn checks(task: &Task, config: &Config) -> String {
 fn review(task: &Task, config: &Config) -> String {
     let head = task.contribution.head().map(Sha::short).unwrap_or_default();
     match task.contribution.review() {
+        Review::None if !task.contribution.protected().is_empty() => {
+            super::reason::needs_person(task.contribution.protected())
+        }
         Review::None if config.review.mode == ReviewMode::None => "no review is needed".to_owned(),
         Review::None => "no review counts for the present head".to_owned(),
         Review::Approved { by } => format!("{} approved {head}", clean_line(by, QUOTE_CHARS)),
@@ -333,9 +336,15 @@ mod tests {
         waiting.contribution = Contribution::at("pointsman/issue-3".to_owned(), head.clone(), Some(4));
         let by = "an\u{1b}[31mna";
         for fact in [
-            Fact::Pushed { head: Some(&head) },
+            Fact::Pushed { head: Some(&head), protected: &[] },
             Fact::ChecksFinished { sha: &head, run: 1, verdict: &CiVerdict::Passed },
-            Fact::Reviewed { sha: &head, verdict: ReviewVerdict::RequestChanges, by, body: "" },
+            Fact::Reviewed {
+                sha: &head,
+                verdict: ReviewVerdict::RequestChanges,
+                by,
+                by_agent: false,
+                body: "",
+            },
         ] {
             waiting.contribution.happened(&fact, &around).unwrap();
         }

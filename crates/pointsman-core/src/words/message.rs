@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::span;
 use crate::ids::Sha;
 use crate::session::context::Gauge;
-use crate::task::{CiVerdict, Headline, ReviewMode, State, Task};
+use crate::task::{CiVerdict, Headline, State, Task};
 use crate::text;
 
 /// The terminal line of a message: what the agent sees.
@@ -19,13 +19,22 @@ pub fn waking(lines: &[String]) -> String {
     format!("a message from Pointsman, which supervises this session. Act on it.\n{}", lines.join("\n"))
 }
 
+/// A result that cannot be used, to the session that wrote it.
+pub fn unusable_result(why: &str) -> (String, String) {
+    let why = text::clean_line(why, 600);
+    let details = format!(
+        "Your result cannot be used: {why}.\n\nWrite the whole result again, as the prompt describes it, and then \
+         PHASE:done. This is the only time you are asked: a second result that cannot be used counts as none.\n"
+    );
+    (" when your result is corrected: it cannot be used.".to_owned(), details)
+}
+
 /// CI passed, and what comes next.
-pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
-    let next = match review {
-        ReviewMode::Human | ReviewMode::Command => {
-            "A review is requested. Write PHASE:awaiting_review and wait for it."
-        }
-        ReviewMode::None => "The branch is in the merge queue. Wait for the message that it is merged.",
+pub fn ci_passed(sha: &Sha, is_reviewed: bool) -> (String, String) {
+    let next = if is_reviewed {
+        "A review is requested. Write PHASE:awaiting_review and wait for it."
+    } else {
+        "The branch is in the merge queue. Wait for the message that it is merged."
     };
     (format!(" on {}.", sha.short()), format!("CI passed on commit {sha}.\n\n{next}\n"))
 }
@@ -235,6 +244,7 @@ pub fn headline(headline: Headline) -> &'static str {
         Headline::Approved => "Approved",
         Headline::NoReview => "No review, escalating",
         Headline::NotMerged => "PR not merged yet",
+        Headline::WritePhase => "Write a phase",
         Headline::MergeConflict => "Merge conflict",
         Headline::Merged => "Merged",
         Headline::Answer => "Answer",

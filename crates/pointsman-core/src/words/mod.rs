@@ -38,6 +38,7 @@ pub mod session;
 pub mod store;
 pub mod task;
 pub mod template;
+pub mod trust;
 pub mod turn;
 pub mod vault;
 

@@ -81,6 +81,16 @@ pub fn taken_out(out: &TakenOut<'_>) -> Notice {
     notice(format!("{branch} is out of the merge queue of {project}: {status}"), body, false)
 }
 
+/// Commits that people pushed to main are taken as they are.
+pub fn outside_push(project: &ProjectName, what: &str, by: Option<&str>) -> Notice {
+    let by = by.map(|by| format!("\nPushed by: {}", text::clean_line(by, 100))).unwrap_or_default();
+    let body = format!(
+        "{}{by}\nThe merge queue goes on from there and runs its gate on it.\nPause instead: merge.outside_pushes = \"pause\"",
+        text::clean_line(what, 1000)
+    );
+    notice(format!("Somebody pushed to main of {project}"), body, false)
+}
+
 fn notice(title: String, body: String, urgent: bool) -> Notice {
     Notice { title, body, urgent, repeat: 0 }
 }

@@ -196,3 +196,49 @@ mod tests {
         assert!(main_is_red("abc", None).starts_with("main itself is red at abc: waits"));
     }
 }
+
+/// Reasons why the queue does not go on from what reached main without it.
+pub mod outside {
+    use crate::ids::Sha;
+    use crate::queue::outside::Unapproved;
+    use crate::text::clean_line;
+
+    pub const REWRITTEN: &str = "main lost commits that it had";
+    pub const PAUSED_BY_SETTING: &str = "`merge.outside_pushes` is `pause`";
+    pub const PUSHER_UNKNOWN: &str = "the forge does not say who pushed it";
+
+    /// Commits that nobody approved.
+    pub fn unapproved(sha: &Sha, work: &Unapproved) -> String {
+        let sha = sha.short();
+        match work {
+            Unapproved::PullRequest(number) => {
+                format!("{sha} belongs to pull request #{number}, which is not approved at this commit")
+            }
+            Unapproved::NotTheMergeOf(number) => {
+                format!("{sha} is not what merging pull request #{number} gives")
+            }
+            Unapproved::Branch(branch) => {
+                format!("{sha} belongs to the branch {}, which is not approved", clean_line(branch, 200))
+            }
+        }
+    }
+
+    /// A commit that names a session.
+    pub fn by_session(sha: &Sha, committer: &str) -> String {
+        format!("{} was made by a session ({})", sha.short(), clean_line(committer, 200))
+    }
+
+    /// A session that was not enclosed.
+    pub fn session_could(session: &str) -> String {
+        let session = clean_line(session, 200);
+        format!("the session {session} did not verifiably run inside the sandbox and could have pushed it")
+    }
+
+    /// An account of ours.
+    pub fn our_account(login: &str) -> String {
+        format!(
+            "the forge names our own account `{}`, and the merge queue did not push it",
+            clean_line(login, 100)
+        )
+    }
+}

@@ -96,6 +96,11 @@ pub fn discuss(by: &str, body: &str) -> String {
     format!("{by} wants to discuss the change: {}", text::clean_line(super::review::gist(body), QUOTE_CHARS))
 }
 
+/// The change touches paths that no agent may let through.
+pub fn needs_person(protected: &[String]) -> String {
+    format!("{}: a person has to approve its pull request", super::review::changes_protected(protected))
+}
+
 /// The escalation ran out.
 pub fn nobody_answered(limit: Duration, question: &str) -> String {
     format!("nobody answered within {}: {}", span(limit), text::clean_line(question, QUOTE_CHARS))

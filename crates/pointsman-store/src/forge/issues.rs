@@ -68,6 +68,25 @@ impl ForgeDatabase {
         run().map_err(failed_to(words::store::READ_ISSUES))
     }
 
+    /// The authors of the issues that were filed since then.
+    pub fn authors_since(&self, since: Timestamp) -> Result<Vec<String>> {
+        let list = || {
+            let mut statement =
+                self.connection.prepare_cached("SELECT author FROM issues WHERE created_at >= $1")?;
+            let authors = statement.query_map([since.0], |row| row.get(0))?;
+            authors.collect::<rusqlite::Result<_>>()
+        };
+        list().map_err(failed_to("count issues"))
+    }
+
+    /// The author of an issue; none if there is no such issue.
+    pub fn author_of(&self, issue: Number) -> Result<Option<String>> {
+        self.connection
+            .prepare_cached("SELECT author FROM issues WHERE number = $1")
+            .and_then(|mut statement| statement.query_row([Whole(issue)], |row| row.get(0)).optional())
+            .map_err(failed_to(words::store::READ_ISSUE))
+    }
+
     /// The number of issues that have this author.
     pub fn issues_by(&self, author: &str) -> Result<u64> {
         self.connection

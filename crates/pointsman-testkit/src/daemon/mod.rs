@@ -71,6 +71,10 @@ impl TestDaemon {
 
     /// Starts another command that says `ready` and stays, in the daemon's place.
     pub fn start_command(&self, arguments: &[&str], env: &[(&str, &str)]) {
+        // The operator accepts the settings as they are. What is wrong with them is told by the daemon.
+        if arguments.first() == Some(&"up") {
+            let _ = self.run(&["project", "add", &self.checkout().to_string_lossy()]);
+        }
         let mut command = self.command(&[&["--no-color"], arguments].concat());
         for (name, value) in self.setup.daemon_env.iter().map(|(n, v)| (n.as_str(), v.as_str())) {
             command.env(name, value);

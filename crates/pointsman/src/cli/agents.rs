@@ -9,7 +9,7 @@ use pointsman_core::session::context::Gauge;
 use pointsman_core::session::liveness::{Liveness, Rules, SessionHealth, colour};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::time::Timestamp;
-use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
+use pointsman_store::{AgentRow, ProjectRow, SessionRow, SessionStatus, Store};
 use pointsman_view::agent::{Agent, Identity};
 use pointsman_view::session::Status;
 use pointsman_view::task::usd;
@@ -143,8 +143,11 @@ fn is_current(row: &SessionRow, now: Timestamp) -> bool {
 /// The rules of each project. One whose configuration cannot be read has the usual ones.
 fn rules(store: &Store) -> Result<BTreeMap<ProjectName, Rules>, Failure> {
     let projects = store.projects()?.into_iter();
-    let read = |path: &std::path::Path| daemon::read_config(path).ok();
-    Ok(projects.filter_map(|row| Some((row.name, Rules::of(&read(&row.config_path)?.timing)))).collect())
+    let rules = |row: ProjectRow| {
+        let config = daemon::accepted_config(store, &row).ok()?;
+        Some((row.name, Rules::of(&config.timing)))
+    };
+    Ok(projects.filter_map(rules).collect())
 }
 
 fn table(agents: &Agents, now: Timestamp) -> Table<'_> {

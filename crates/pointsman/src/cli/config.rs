@@ -3,7 +3,7 @@ use pointsman_core::config::Origin;
 use pointsman_view::project::Key;
 
 use super::context::Context;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::style;
 use crate::project::Project;
 
@@ -19,22 +19,53 @@ pub(crate) enum Command {
     },
 }
 
+/// A key in force.
+struct Shown {
+    key: String,
+    value: String,
+    origin: String,
+}
+
 impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Show { origin } = self;
-        let (project, entries) = Project::load_with_origin(&context.project()?.config_path)?;
+        let (path, accepted) = match (context.project(), context.nearest_config()?) {
+            (Ok(project), _) => (project.config_path, Some(project.config)),
+            // A file that nobody registered may be looked at.
+            (Err(failure), Some(path)) if failure.code() == Code::NotFound => (path, None),
+            (Err(failure), _) => return Err(failure),
+        };
+        let (project, in_file) = Project::load_with_origin(&path)?;
         let file = project.config_path.display().to_string();
         let source = |from: Origin| match from {
             Origin::File { line } => format!("{file}:{line}"),
             Origin::Default => "default".to_owned(),
         };
+        let of_file = |key: &str| in_file.iter().find(|entry| entry.key == key);
+        let entries: Vec<Shown> = accepted
+            .unwrap_or_else(|| project.config.clone())
+            .entries()
+            .into_iter()
+            .map(|(key, value)| match of_file(&key) {
+                Some(entry) if entry.value == value => Shown { origin: source(entry.origin), key, value },
+                Some(entry) => {
+                    let origin = format!("accepted; {} waits for your yes", source(entry.origin));
+                    Shown { origin, key, value }
+                }
+                None => Shown {
+                    origin: format!("accepted; its absence in {file} waits for your yes"),
+                    key,
+                    value,
+                },
+            })
+            .collect();
         if context.out.is_json() {
             let values: Vec<_> = entries
                 .iter()
                 .map(|entry| Key {
                     key: entry.key.clone(),
                     value: plain(&entry.value),
-                    origin: origin.then(|| source(entry.origin).to_owned()),
+                    origin: origin.then(|| entry.origin.clone()),
                 })
                 .collect();
             return context.out.value(&values);
@@ -42,12 +73,9 @@ impl Command {
         let quiet = style::QUIET;
         for entry in &entries {
             match origin {
-                true => context.out.line(format!(
-                    "{} = {}  {quiet}# {}{quiet:#}",
-                    entry.key,
-                    entry.value,
-                    source(entry.origin)
-                ))?,
+                true => context
+                    .out
+                    .line(format!("{} = {}  {quiet}# {}{quiet:#}", entry.key, entry.value, entry.origin))?,
                 false => context.out.line(format!("{} = {}", entry.key, entry.value))?,
             }
         }

@@ -3,15 +3,17 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::login;
 use pointsman_adapters::notify::matrix::Matrix;
 use pointsman_adapters::notify::webhook::Webhook;
-use pointsman_core::config::Config;
+use pointsman_core::config::{Config, Trust};
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{self as store, ProjectRow, Store};
 use pointsman_view::project::Named;
@@ -27,6 +29,7 @@ use crate::enclosure::Enclosure;
 use crate::paths::Paths;
 use crate::project::{self, Project};
 use crate::remote;
+use crate::trust;
 
 /// The environment this command was started in.
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
@@ -84,8 +87,8 @@ impl Context {
         })
     }
 
-    /// The project that is meant: `--project`, else the nearest configuration (which registers its project by
-    /// itself), else the only one there is.
+    /// The project that is meant: `--project`, else the registered one of the nearest configuration, else the only one there is.
+    /// Of a file that nobody registered nothing is used.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         if let Some(name) = &self.wanted {
             return self.named(name);
@@ -94,14 +97,14 @@ impl Context {
         if let Some(name) = project_of_session()
             && let Some(row) = self.registered()?.into_iter().find(|row| row.name == name)
         {
-            return Ok(Project::load(&row.config_path)?);
+            return self.load(&row);
         }
         if let Some(path) = self.nearest_config()? {
             return self.found(&path);
         }
         let registered = self.registered()?;
         match registered.as_slice() {
-            [only] => Ok(Project::load(&only.config_path)?),
+            [only] => self.load(only),
             [] => Err(Failure::not_found(
                 "there is no pointsman.toml here or above, and no project is registered",
             )
@@ -143,25 +146,57 @@ impl Context {
     }
 
     fn named(&self, name: &ProjectName) -> Result<Project, Failure> {
-        if let Some(row) = self.registered()?.into_iter().find(|row| row.name == *name) {
-            return Ok(Project::load(&row.config_path)?);
-        }
-        if let Some(path) = self.nearest_config()? {
-            let project = Project::load(&path)?;
-            if project.config.name == *name {
-                return self.found(&path);
+        match self.registered()?.into_iter().find(|row| row.name == *name) {
+            Some(row) => self.load(&row),
+            None => {
+                Err(Failure::not_found(format!("no project is called {name}")).hint("pointsman project list"))
             }
         }
-        Err(Failure::not_found(format!("no project is called {name}")).hint("pointsman project list"))
+    }
+
+    /// A registered project with the settings in force. Whoever works in its checkout is told if some of them wait.
+    pub(crate) fn load(&self, row: &ProjectRow) -> Result<Project, Failure> {
+        let project = Project::load(&row.config_path)?;
+        let accepted = match self.store()? {
+            Some(store) => trust::accepted(&store, &row.name)?,
+            None => None,
+        };
+        let settings =
+            trust::in_force(accepted.as_ref(), project.config, &row.checkout).map_err(|error| {
+                Failure::new(Code::Configuration, words::trust::does_not_fit(&error.to_string()))
+                    .hint(words::trust::register_hint("."))
+            })?;
+        if !settings.waiting.is_empty() {
+            self.say_waiting(row, settings.waiting.len());
+        }
+        Ok(Project { config: settings.config, ..project })
+    }
+
+    /// Says once that settings wait, to a person in that checkout.
+    fn say_waiting(&self, row: &ProjectRow, count: usize) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        let here = std::env::current_dir().is_ok_and(|dir| dir.starts_with(&row.checkout));
+        if here && inside_session().is_none() && !SAID.swap(true, Ordering::Relaxed) {
+            self.out.say(words::trust::waits(count));
+        }
+    }
+
+    /// The row of a configuration file, if that very file is registered. The file is not read.
+    pub(crate) fn row_of(&self, path: &Path) -> Result<Option<ProjectRow>, Failure> {
+        let Ok(path) = path.canonicalize() else { return Ok(None) };
+        Ok(self.registered()?.into_iter().find(|row| row.config_path == path))
     }
 
     /// A configuration was found. If its name belongs to another file that still exists, this one is a copy (an
     /// agent's working tree, a second clone): then the registered one is meant.
     fn found(&self, path: &Path) -> Result<Project, Failure> {
-        let project = Project::load(path)?;
-        let row = self.registered()?.into_iter().find(|row| row.name == project.config.name);
+        if let Some(row) = self.row_of(path)? {
+            return self.load(&row);
+        }
+        // Only its name is looked at.
+        let copy = Project::load(path)?;
+        let row = self.registered()?.into_iter().find(|row| row.name == copy.config.name);
         match row {
-            Some(row) if row.config_path == project.config_path => Ok(project),
             Some(row) if row.config_path.is_file() => {
                 if inside_session().is_none() {
                     self.out.say(format!(
@@ -170,22 +205,24 @@ impl Context {
                         row.config_path.display()
                     ));
                 }
-                Ok(Project::load(&row.config_path)?)
+                self.load(&row)
             }
             Some(_) | None => {
-                self.register(&project)?;
-                Ok(project)
+                let (file, dir) =
+                    (copy.config_path.display().to_string(), copy.checkout().display().to_string());
+                Err(Failure::not_found(words::trust::not_registered(&file))
+                    .hint(words::trust::register_hint(&dir)))
             }
         }
     }
 
-    /// Registers a project.
-    pub(crate) fn register(&self, project: &Project) -> Result<Named, Failure> {
+    /// Registers a project, whose settings the person was shown.
+    pub(crate) fn register(&self, project: &Project, shown: Option<Trust>) -> Result<Named, Failure> {
         let path = project.config_path.to_str().ok_or_else(|| {
             Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
                 .hint("move the checkout to a path that is")
         })?;
-        self.ask(&Request::AddProject { config_path: path.to_owned() })
+        self.ask(&Request::AddProject { config_path: path.to_owned(), shown })
     }
 
     /// A task that the store knows, and the store.

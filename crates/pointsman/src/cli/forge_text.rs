@@ -3,7 +3,7 @@
 use pointsman_core::forge::{CheckState, IssueState};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
-use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::text::{clean_block, clean_line, show_html_comments};
 use pointsman_view::forge::{BoardItem, Checks, Comment, Issue, PullRequest};
 use serde::Serialize;
 
@@ -142,7 +142,7 @@ fn head(context: &Context, number: Number, title: &str, state: &str, author: &st
 }
 
 fn body(context: &Context, text: &str) -> Result<(), Failure> {
-    let text = clean_block(text, BODY_BYTES);
+    let text = show_html_comments(&clean_block(text, BODY_BYTES));
     if text.trim().is_empty() { Ok(()) } else { context.out.line(format!("\n{}", text.trim_end())) }
 }
 

@@ -1,4 +1,3 @@
-use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
@@ -14,10 +13,12 @@ use pointsman_view::queue::Synced;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
+use super::prompt::{asked, is_yes};
 use super::{checkout, style};
 use crate::control::protocol::{QueueCommand, Request};
 use crate::init::{self, InitOptions, Obstacle, WantedForge};
 use crate::project::Project;
+use crate::trust;
 
 /// Set up Pointsman for the git repository here
 ///
@@ -106,6 +107,10 @@ impl Arguments {
         let plan = plan;
         let (out, strong) = (context.out, style::STRONG);
         show_tests(context, &plan);
+        let asked_for = trust::asked_for(&plan.config, plan.file().parent().unwrap_or(Path::new(".")));
+        for line in words::trust::asks_for(&asked_for.shown()) {
+            out.say(line);
+        }
         for note in &plan.notes {
             out.say(format!("note: {note}"));
         }
@@ -118,7 +123,9 @@ impl Arguments {
         }
         let file = plan.file();
         let repository = plan.carry_out(&context.paths, |file| -> Result<(), Failure> {
-            context.register(&Project::load(file)?).map(drop)
+            let project = Project::load(file)?;
+            let shown = trust::asked_for(&project.config, project.checkout());
+            context.register(&project, Some(shown)).map(drop)
         })?;
         if repository.is_some() {
             bring_main(context, &file);
@@ -246,23 +253,12 @@ fn command(words: Vec<String>) -> Vec<String> {
 fn confirmed(context: &Context, plan: &init::Plan) -> Result<bool, Failure> {
     let question = format!("Write {} for project {}? [Y/n]", plan.file().display(), plan.config.name);
     let Some(answer) = asked(context, &question)? else { return Ok(true) };
-    Ok(matches!(answer.as_str(), "" | "y" | "yes"))
+    Ok(is_yes(&answer))
 }
 
 /// Asks, if there is somebody to ask. An empty answer is no.
 fn answered(context: &Context, question: &str) -> Result<Option<bool>, Failure> {
     Ok(asked(context, question)?.map(|answer| matches!(answer.as_str(), "y" | "yes")))
-}
-
-/// What a person at the terminal answers, in lower case; none if nobody is there.
-fn asked(context: &Context, question: &str) -> Result<Option<String>, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Ok(None);
-    }
-    context.out.say(question);
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(Some(answer.trim().to_ascii_lowercase()))
 }
 
 impl From<Obstacle> for Failure {

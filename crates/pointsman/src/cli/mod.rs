@@ -43,6 +43,7 @@ mod out;
 mod phase;
 mod pipeline;
 mod project;
+mod prompt;
 mod rescue;
 mod roles;
 mod run;

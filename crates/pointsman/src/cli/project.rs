@@ -1,25 +1,34 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use pointsman_core::config::Trust;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::words;
 use pointsman_view::project::{self as view, Named};
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::Table;
-use super::{style, table};
+use super::{prompt, style, table};
 use crate::control::protocol::Request;
 use crate::project::{FILE_NAME, Project};
+use crate::trust;
 
 /// The projects that the daemon serves
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Register the project of a checkout
+    /// Register the project of a checkout, or accept its changed settings
+    ///
+    /// Shows what its pointsman.toml can run, reach, loosen or spend, and keeps that as accepted. A later change of one of these
+    /// settings waits until this command has shown the difference; all others take effect at once.
     #[command(after_help = "Example:\n  pointsman project add ~/src/shop")]
     Add {
         /// The checkout, or its pointsman.toml
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
     /// List the projects
     List,
@@ -34,7 +43,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Add { directory } => {
+            Self::Add { directory, yes } => {
                 context.people_only("adding a project")?;
                 let path = if directory.is_dir() { directory.join(FILE_NAME) } else { directory };
                 if !path.exists() {
@@ -42,7 +51,13 @@ impl Command {
                         .hint("pointsman init, in that directory, makes one"));
                 }
                 let project = Project::load(&path)?;
-                let added = context.register(&project)?;
+                let asked = trust::asked_for(&project.config, project.checkout());
+                show(context, &project, &asked)?;
+                let question = format!("Register {} with these settings? [Y/n]", project.config.name);
+                if !yes && prompt::asked(context, &question)?.is_some_and(|answer| !prompt::is_yes(&answer)) {
+                    return Err(Failure::refused("you said no, so nothing was registered"));
+                }
+                let added = context.register(&project, Some(asked))?;
                 if context.out.is_json() {
                     return context.out.value(&added);
                 }
@@ -61,6 +76,33 @@ impl Command {
             }
         }
     }
+}
+
+/// Shows what the file asks for: all of it if it is new, else what differs from what was accepted.
+fn show(context: &Context, project: &Project, asked: &Trust) -> Result<(), Failure> {
+    let name = &project.config.name;
+    let accepted = match (context.row_of(&project.config_path)?, context.store()?) {
+        (Some(row), Some(store)) => trust::accepted(&store, &row.name)?,
+        _ => None,
+    };
+    let (heading, lines) = match &accepted {
+        None => (format!("What the settings of {name} can do:"), words::trust::asks_for(&asked.shown())),
+        Some(accepted) => {
+            let differences = accepted.differences(asked);
+            match differences.is_empty() {
+                true => return Ok(()),
+                false => (
+                    format!("What has changed in the settings of {name}:"),
+                    words::trust::differences(&differences),
+                ),
+            }
+        }
+    };
+    context.out.say(heading);
+    for line in lines {
+        context.out.say(line);
+    }
+    Ok(())
 }
 
 fn list(context: &Context) -> Result<(), Failure> {

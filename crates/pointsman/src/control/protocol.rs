@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_adapters::forge;
-use pointsman_core::config::MergeStyle;
+use pointsman_core::config::{MergeStyle, Trust};
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
@@ -15,6 +15,7 @@ use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::Window;
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Order, ReviewVerdict};
+use pointsman_core::text;
 use pointsman_core::vault::{ActionId, Risk};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,9 @@ pub enum Request {
     AddProject {
         /// The `pointsman.toml`.
         config_path: String,
+        /// The settings that the person was shown. If the file asks for something else by now, it is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Trust>,
     },
     /// Forget a project; its state directory stays.
     RemoveProject {
@@ -392,7 +396,28 @@ pub enum Reply {
     },
 }
 
+/// A value in which every text is without control and invisible characters.
+fn visible(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(words) => Value::String(text::visible(&words)),
+        Value::Array(items) => Value::Array(items.into_iter().map(visible).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(key, value)| (key, visible(value))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
 impl Reply {
+    /// The same without characters that an agent reads and a person does not see.
+    pub(crate) fn visible(self) -> Self {
+        match self {
+            Self::Done { value } => Self::Done { value: visible(value) },
+            Self::Failed { kind, message } => Self::Failed { kind, message },
+        }
+    }
+
     /// The answer to a request that was carried out.
     pub(crate) fn done(view: impl Serialize) -> Self {
         match serde_json::to_value(view) {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::engine::{Engine, Input};
 use super::sources::hooks;
 use super::{budget, clock, factory, notifier, projects, questions, queue_orders, runs, vault};
-use crate::control::protocol::{FailureKind, QueueCommand, Reply, Request};
+use crate::control::protocol::{FailureKind, InboxCommand, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
 /// The work that an answered request leaves for the loop.
@@ -60,9 +60,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::Hook { report } => hooks::take(engine, report),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
-        Request::AddProject { config_path } => {
+        Request::AddProject { config_path, shown } => {
             follow.reload = true;
-            match projects::add(paths, engine, Path::new(config_path)) {
+            match projects::add(paths, engine, Path::new(config_path), shown.as_ref()) {
                 Ok(config) => done(Named { name: config.name }),
                 Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
             }
@@ -100,6 +100,8 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.run = true;
             // An answer may let a paused merge queue go on.
             follow.land = Some(project.clone());
+            // Another may have let changed settings take effect.
+            follow.reload = matches!(command, InboxCommand::Approve { .. });
             questions::settle(engine, project, *question, command)
         }
         Request::ResumeRole { project, role } => factory::resume(engine, project, *role),

@@ -19,6 +19,7 @@ use pointsman_store::{Change, Stopped, StoppedBy};
 use super::budget;
 use super::engine::{Engine, Input};
 use super::notifier;
+use super::projects;
 use super::queue_orders;
 use crate::control::protocol::InboxCommand;
 
@@ -64,6 +65,12 @@ pub(super) fn follow(
             let (inputs, changes) = budget::granted(engine, asked, now)?;
             follows.inputs.extend(inputs);
             follows.changes.extend(changes);
+        }
+        (Kind::Trust, InboxCommand::Approve { .. }) => {
+            match projects::accept_shown(engine, project, asked, now) {
+                Ok(change) => follows.changes.push(change),
+                Err(error) => return Ok(Err(format!("{error:#}"))),
+            }
         }
         // Nothing follows but that the question is settled.
         (_, InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {}

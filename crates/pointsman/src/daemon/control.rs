@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
+use pointsman_core::concern::{self, About, ConcernKey};
 use pointsman_core::ids::{ProjectName, Sha};
-use pointsman_core::part::question::{Kind, Question, QuestionId};
+use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Settlement};
 use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
@@ -19,10 +20,11 @@ use pointsman_view::status::Halted;
 use super::answer::{done, failed};
 use super::board::TaskBoard;
 use super::clock;
-use super::conditions::{self, ForgeContext};
+use super::conditions::{self, FilingQuestions, ForgeContext};
 use super::connections::{ConnectionLimits, LookPermit};
 use super::decisions::Made;
 use super::effects::EffectPerformer;
+use super::engine::Input;
 use super::factory;
 use super::halt;
 use super::inbound::{Inbox, ThreadReport};
@@ -151,11 +153,38 @@ impl Control {
             });
             // Everybody shares the reader, and a look at the forge can take long: it is not held meanwhile.
             let message = |id| self.world.read(|store| store.message(id));
-            if let Err(reply) = conditions::holds(condition, own, message, at_the_forge) {
+            let key = |session: &str| ConcernKey {
+                project: own.project.clone(),
+                about: About::one_of(Kind::Filing, session),
+            };
+            let filing = FilingQuestions {
+                approved: &|session| {
+                    let owner = Owner::Concern(key(session).about);
+                    let asked = self.world.read(|store| store.last_question(&own.project, &owner));
+                    let settled = asked.ok().flatten().and_then(|asked| asked.settled);
+                    settled.is_some_and(|settled| settled.how == Settlement::Approved)
+                },
+                ask: &|own, why| {
+                    let event = concern::Event::Raised {
+                        kind: Kind::Filing,
+                        text: why,
+                        issue: own.issue,
+                        pr: None,
+                        told: false,
+                    };
+                    self.inbox.tell(Input::of_concern(key(&own.session), event));
+                },
+            };
+            if let Err(reply) = conditions::holds(condition, own, message, at_the_forge, &filing) {
                 return reply;
             }
         }
-        self.carry_out(caller, request)
+        let reply = self.carry_out(caller, request);
+        match caller {
+            // Issues and comments are outside text, and this one is on its way to an agent.
+            Caller::Session(_) => reply.visible(),
+            _ => reply,
+        }
     }
 
     fn carry_out(&self, caller: &Caller, request: Request) -> Reply {

@@ -64,7 +64,7 @@ pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict, run_in_checkout
 pub(crate) use launch::{Launch, LaunchSandbox, commit as commit_leftovers, left_behind};
 pub use launch::{Side, launch};
 pub(crate) use own_identity::FILE as IDENTITY_FILE;
-pub use projects::read_config;
+pub use projects::{accepted_config, read_config};
 pub(crate) use served::phases_of;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{NotAPerson, OnlyQueue, Options, answer_alone, run};

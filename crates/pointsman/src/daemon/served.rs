@@ -9,10 +9,11 @@ use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
-use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::http::Count;
 use pointsman_core::config::Config;
-use pointsman_core::ids::TaskKey;
+use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::review::{Required, protected};
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
@@ -27,6 +28,9 @@ use crate::embedded_forge::EmbeddedForge;
 use crate::enclosure::Enclosure;
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::{self, Environment, Notifiers};
+
+/// Stands for all paths of a branch that shares no history with main.
+const EVERYTHING: &str = "*";
 
 /// One project at work.
 pub(crate) struct Served {
@@ -170,6 +174,20 @@ impl Served {
     /// Keeps others from auditing or moving main.
     pub(crate) fn hold_main(&self) -> MutexGuard<'_, ()> {
         self.main.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The paths that `head` changes since it left main and that need a person's approval.
+    pub(crate) fn protected_paths(&self, main: &Sha, head: &Sha) -> Result<Vec<String>, git::Error> {
+        // Without a common ancestor everything is new.
+        let Some(base) = self.mirror.merge_base(main, head)? else { return Ok(vec![EVERYTHING.to_owned()]) };
+        let mut changed = self.mirror.changed_paths(&base, head)?;
+        changed.retain(|path| protected(&self.config, path));
+        Ok(changed)
+    }
+
+    /// The approval that a change of main up to `head` needs.
+    pub(crate) fn required_approval(&self, main: &Sha, head: &Sha) -> Result<Required, git::Error> {
+        Ok(Required::of(self.config.review.mode, !self.protected_paths(main, head)?.is_empty()))
     }
 
     /// The directories and files of one task.

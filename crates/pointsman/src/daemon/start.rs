@@ -25,7 +25,7 @@ use pointsman_store::{self as store, Change, DaemonLock, SessionScope, Store};
 use super::answer::{answer, failed};
 use super::board::TaskBoard;
 use super::clock;
-use super::conditions::{self, ForgeContext};
+use super::conditions::{self, FilingQuestions, ForgeContext};
 use super::control::Control;
 use super::decisions;
 use super::dispatcher::Dispatcher;
@@ -40,6 +40,7 @@ use super::own_identity::{self, LoopTurns, OwnIdentity};
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::projects;
 use super::queue_orders;
 use super::reader::Reader;
 use super::reports::Reports;
@@ -103,6 +104,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let (inbox, inbound) = Inbox::new();
     let mut engine = Engine::open(store)?;
     engine.number_questions(clock::now())?;
+    projects::accept_earlier(&mut engine)?;
     let board = TaskBoard::new(&engine);
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?, paths.notices());
     if let Some(outcomes) = options.outcomes.clone() {
@@ -410,7 +412,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let mut store = Store::open(&paths.database())?;
     let check = |store: &Store, forge: Option<ForgeContext<'_>>| match (condition, &caller) {
         (Some(condition), Caller::Session(own)) => {
-            conditions::holds(condition, own, |id| store.message(id), forge)
+            conditions::holds(condition, own, |id| store.message(id), forge, &FilingQuestions::NONE)
         }
         _ => Ok(()),
     };
@@ -419,7 +421,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(project)));
         };
-        let config = super::read_config(&row.config_path)?;
+        let config = super::accepted_config(&store, &row)?;
         let git = Git::open(paths.state())?;
         if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
@@ -453,7 +455,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         let Some(row) = store.project(&project)? else {
             return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(&project)));
         };
-        let config = Arc::new(super::read_config(&row.config_path)?);
+        let config = Arc::new(super::accepted_config(&store, &row)?);
         let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
         match queue_orders::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
@@ -463,7 +465,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let configs: Vec<Arc<Config>> = store
         .projects()?
         .into_iter()
-        .filter_map(|row| super::read_config(&row.config_path).ok().map(Arc::new))
+        .filter_map(|row| super::accepted_config(&store, &row).ok().map(Arc::new))
         .collect();
     let of_project = decisions::project_of(&request);
     if let Some(config) = configs.iter().find(|config| Some(&config.name) == of_project)

@@ -1,6 +1,7 @@
 //! People's commands to the embedded forge. Every answer is what the command prints with `--json`.
 
 use pointsman_adapters::forge::{BoardChange, Error, Forge};
+use pointsman_core::filing;
 use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
@@ -48,8 +49,11 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
     }
     match command {
         ForgeCommand::CreateIssue { title, body, labels, author } => {
-            let (title, body) = (limits::title(title)?, limits::body(body)?);
+            let (title, mut body) = (limits::title(title)?, limits::body(body)?);
             limits::labels(labels)?;
+            if let Some(mark) = filing::mark(author) {
+                body = limits::body(&format!("{}\n\n{mark}", body.trim_end()))?;
+            }
             let created =
                 forge.forge_db().create_issue(&title, &body, labels, &limits::person(author), forge.now());
             show_issue(forge, created.map_err(database_error("create an issue"))?)

@@ -26,6 +26,7 @@ use pointsman_adapters::git::bare::init_bare;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::retry::Retry;
+use pointsman_core::filing;
 use pointsman_core::forge::{IssueState, PullRequest};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{self as store, ForgeDatabase};
@@ -41,6 +42,9 @@ pub use create::create;
 pub const ACCOUNT: &str = "pointsman";
 /// The name our reviews are written under, so that nobody approves what is their own.
 pub const REVIEW_ACCOUNT: &str = "pointsman-review";
+
+/// A day, by which sessions' issues are counted.
+const DAY_MILLIS: i64 = 24 * 3_600_000;
 
 /// One project's database and bare repository.
 ///
@@ -76,6 +80,19 @@ impl EmbeddedForge {
     /// The number of issues that were filed under a name.
     pub(crate) fn filed_by(&self, author: &str) -> Result<u64, Error> {
         self.forge_db().issues_by(author).map_err(database_error("count issues"))
+    }
+
+    /// The number of issues that sessions filed within the last day.
+    pub(crate) fn filed_by_sessions_today(&self) -> Result<u64, Error> {
+        let since = Timestamp(self.now().0.saturating_sub(DAY_MILLIS));
+        let authors = self.forge_db().authors_since(since).map_err(database_error("count issues"))?;
+        Ok(authors.iter().filter(|author| filing::by_session(author)).count() as u64)
+    }
+
+    /// The length of the chain of issues that an issue of this author would end.
+    pub(crate) fn depth_of_filing(&self, author: &str) -> u32 {
+        // Without an answer the chain ends there: the other limits hold all the same.
+        filing::depth(author, |issue| self.forge_db().author_of(issue).ok().flatten())
     }
 
     /// A panic in the middle of a write rolled it back, so the database behind a poisoned lock is as good as before.

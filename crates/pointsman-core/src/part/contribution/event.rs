@@ -13,6 +13,9 @@ pub enum Event {
     Pushed {
         /// Its head; none if nothing beyond the main branch was pushed.
         head: Option<Sha>,
+        /// The paths it changes that need a person's approval.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        protected: Vec<String>,
     },
     Opened {
         number: Number,
@@ -35,6 +38,9 @@ pub enum Event {
         sha: Sha,
         verdict: ReviewVerdict,
         by: String,
+        /// Whether our own review account wrote it, and not a person.
+        #[serde(default)]
+        by_agent: bool,
         body: String,
     },
     /// The merge queue has an answer about this head.
@@ -48,12 +54,14 @@ impl Event {
     /// The fact that the part takes in.
     pub fn fact(&self) -> Fact<'_> {
         match self {
-            Self::Pushed { head } => Fact::Pushed { head: head.as_ref() },
+            Self::Pushed { head, protected } => Fact::Pushed { head: head.as_ref(), protected },
             Self::Opened { number } => Fact::Opened { number: *number },
             Self::Observed { fact } => Fact::Observed(fact),
             Self::ChecksStarted { sha } => Fact::ChecksStarted { sha },
             Self::ChecksFinished { sha, run, verdict } => Fact::ChecksFinished { sha, run: *run, verdict },
-            Self::Reviewed { sha, verdict, by, body } => Fact::Reviewed { sha, verdict: *verdict, by, body },
+            Self::Reviewed { sha, verdict, by, by_agent, body } => {
+                Fact::Reviewed { sha, verdict: *verdict, by, by_agent: *by_agent, body }
+            }
             Self::QueueReported { head, outcome } => Fact::QueueReported { head, outcome },
         }
     }

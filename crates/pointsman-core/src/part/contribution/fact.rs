@@ -11,6 +11,8 @@ pub enum Fact<'a> {
     Pushed {
         /// Its head; none if nothing beyond the main branch was pushed.
         head: Option<&'a Sha>,
+        /// The paths it changes that need a person's approval.
+        protected: &'a [String],
     },
     /// The branch has commits that the forge does not have yet.
     HeadMoved,
@@ -33,6 +35,8 @@ pub enum Fact<'a> {
         sha: &'a Sha,
         verdict: ReviewVerdict,
         by: &'a str,
+        /// Whether our own review account wrote it, and not a person.
+        by_agent: bool,
         body: &'a str,
     },
     /// The merge queue has an answer about this head.

@@ -106,11 +106,14 @@ struct Pushed {
     log_end: String,
     #[serde(default)]
     review: Review,
+    /// The paths it changes that need a person's approval, whoever else reviews.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    protected: Vec<String>,
 }
 
 impl Pushed {
     fn new(head: Sha, pr: Option<Number>) -> Self {
-        Self { head, pr, ci: Ci::None, log_end: String::new(), review: Review::None }
+        Self { head, pr, ci: Ci::None, log_end: String::new(), review: Review::None, protected: Vec::new() }
     }
 }
 
@@ -292,6 +295,11 @@ impl Contribution {
     /// The verdict of the reviewer on the head.
     pub fn review(&self) -> &Review {
         self.pushed().map_or(&Review::None, |pushed| &pushed.review)
+    }
+
+    /// The paths it changes that need a person's approval.
+    pub fn protected(&self) -> &[String] {
+        self.pushed().map_or(&[], |pushed| &pushed.protected)
     }
 
     /// The commit of the main branch that holds it.

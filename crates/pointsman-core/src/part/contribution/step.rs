@@ -27,7 +27,9 @@ impl Contribution {
     pub fn happened(&mut self, fact: &Fact<'_>, around: &OwnerFacts<'_>) -> Result<Reactions, Refused> {
         let mut reactions = Vec::new();
         match *fact {
-            Fact::Pushed { head } => self.branch_pushed(head, around, &mut reactions),
+            Fact::Pushed { head, protected } => {
+                self.branch_pushed(head, protected, around, &mut reactions);
+            }
             Fact::HeadMoved => match self.awaited() {
                 Some(Awaited::Push | Awaited::Checks | Awaited::Review | Awaited::Queue) => {
                     reactions.push(Reaction::Push);
@@ -44,7 +46,14 @@ impl Contribution {
             Fact::ChecksFinished { sha, run, verdict } => {
                 self.checks_finished(sha, run, verdict, around, &mut reactions)?;
             }
-            Fact::Reviewed { sha, verdict, by, body } => {
+            Fact::Reviewed { sha, verdict: ReviewVerdict::Approve, by_agent: true, .. }
+                if self.head() == Some(sha) && !self.protected().is_empty() =>
+            {
+                if !self.is_approved(sha) {
+                    self.ask_person(around, &mut reactions);
+                }
+            }
+            Fact::Reviewed { sha, verdict, by, body, .. } => {
                 self.reviewed(sha, verdict, (by, body), around, &mut reactions)?;
             }
             Fact::QueueReported { head, outcome } => {
@@ -98,7 +107,13 @@ impl Contribution {
     }
 
     /// The branch is on the forge as `head`: everything about it is decided here.
-    fn branch_pushed(&mut self, head: Option<&Sha>, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
+    fn branch_pushed(
+        &mut self,
+        head: Option<&Sha>,
+        protected: &[String],
+        around: &OwnerFacts<'_>,
+        reactions: &mut Reactions,
+    ) {
         let Some(head) = head else {
             self.leave_queue(reactions);
             let summary = words::reason::NOTHING_PUSHED.to_owned();
@@ -125,6 +140,9 @@ impl Contribution {
                 return;
             }
             Progress::Pushed { .. } => {}
+        }
+        if let Some(pushed) = self.pushed_mut() {
+            pushed.protected = protected.to_vec();
         }
         if self.pr().is_none() {
             reactions.push(Reaction::Open);
@@ -205,7 +223,8 @@ impl Contribution {
         }
         match verdict {
             CiVerdict::Passed => {
-                tell(Headline::CiPassed, words::message::ci_passed(sha, around.policy.review), reactions);
+                let is_reviewed = around.policy.review != ReviewMode::None || !self.protected().is_empty();
+                tell(Headline::CiPassed, words::message::ci_passed(sha, is_reviewed), reactions);
                 self.green(around, reactions);
             }
             CiVerdict::Failed { summary, log } => {
@@ -228,7 +247,10 @@ impl Contribution {
     fn green(&mut self, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
         let Progress::Pushed { pushed, wait } = &mut self.progress else { return };
         let approved = matches!(pushed.review, Review::Approved { .. });
-        if around.policy.review == ReviewMode::None || approved {
+        let nobody_reviews = around.policy.review == ReviewMode::None;
+        if nobody_reviews && !approved && !pushed.protected.is_empty() {
+            self.ask_person(around, reactions);
+        } else if nobody_reviews || approved {
             let until = around.now.after(around.policy.queue_timeout);
             *wait = Some(Wait { what: Awaited::Queue, until });
             reactions.push(Reaction::Awaits(Awaited::Queue));
@@ -238,6 +260,16 @@ impl Contribution {
             *wait = Some(Wait { what: Awaited::Review, until });
             reactions.push(Reaction::Awaits(Awaited::Review));
             reactions.push(Reaction::RequestReview { sha: pushed.head.clone() });
+        }
+    }
+
+    /// It changes what only a person may let through, and nobody looks at pull requests by themselves.
+    fn ask_person(&mut self, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
+        self.leave_queue(reactions);
+        self.rest();
+        // An agent that waits for an answer goes first; what it hands in then is looked at anew.
+        if around.asked != Some(Cause::Agent) {
+            ask(Cause::Review, words::reason::needs_person(self.protected()), reactions);
         }
     }
 

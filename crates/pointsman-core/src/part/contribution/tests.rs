@@ -63,7 +63,10 @@ impl Road {
     fn pushed(digit: char) -> Self {
         let mut road = Self::new();
         road.part.await_push(road.now.after(HOUR));
-        assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha(digit)) }), "open awaits:Checks check");
+        assert_eq!(
+            road.hears(&Fact::Pushed { head: Some(&sha(digit)), protected: &[] }),
+            "open awaits:Checks check"
+        );
         road.hears(&Fact::Opened { number: 7 });
         road
     }
@@ -75,7 +78,7 @@ impl Road {
 
     fn review(&mut self, verdict: ReviewVerdict) -> String {
         let head = self.part.head().unwrap().clone();
-        self.hears(&Fact::Reviewed { sha: &head, verdict, by: "ann", body: "please" })
+        self.hears(&Fact::Reviewed { sha: &head, verdict, by: "ann", by_agent: false, body: "please" })
     }
 
     fn queued() -> Self {
@@ -141,7 +144,13 @@ fn nothing_is_known_of_a_head_that_was_never_pushed() {
     road.refuses(&Fact::HeadMoved);
     road.refuses(&Fact::ChecksStarted { sha: &head });
     road.refuses(&Fact::ChecksFinished { sha: &head, run: 0, verdict: &green });
-    road.refuses(&Fact::Reviewed { sha: &head, verdict: ReviewVerdict::Approve, by: "ann", body: "" });
+    road.refuses(&Fact::Reviewed {
+        sha: &head,
+        verdict: ReviewVerdict::Approve,
+        by: "ann",
+        by_agent: false,
+        body: "",
+    });
     road.refuses(&Fact::QueueReported {
         head: &head,
         outcome: &QueueOutcome::Stale { reason: String::new() },
@@ -157,7 +166,13 @@ fn what_is_said_about_another_commit_is_stale() {
     let (other, green) = (sha('b'), CiVerdict::Passed);
     road.refuses(&Fact::ChecksFinished { sha: &other, run: 1, verdict: &green });
     road.refuses(&Fact::ChecksFinished { sha: &sha('a'), run: 9, verdict: &green });
-    road.refuses(&Fact::Reviewed { sha: &other, verdict: ReviewVerdict::Approve, by: "ann", body: "" });
+    road.refuses(&Fact::Reviewed {
+        sha: &other,
+        verdict: ReviewVerdict::Approve,
+        by: "ann",
+        by_agent: false,
+        body: "",
+    });
     road.refuses(&Fact::QueueReported { head: &other, outcome: &QueueOutcome::Stale { reason: "x".into() } });
 }
 
@@ -165,7 +180,10 @@ fn what_is_said_about_another_commit_is_stale() {
 fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
     let mut road = Road::queued();
     assert_eq!(road.hears(&Fact::HeadMoved), "push");
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('b')) }), "dequeue awaits:Checks check");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] }),
+        "dequeue awaits:Checks check"
+    );
     assert_eq!((road.part.review(), road.part.pr()), (&Review::None, Some(7)));
     assert!(
         !road.part.passed(&sha('a')) && !road.part.is_queued(&sha('a')) && !road.part.is_queued(&sha('b'))
@@ -176,13 +194,17 @@ fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
 #[test]
 fn the_same_head_again_goes_on_where_it_was() {
     let mut road = Road::queued();
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "");
     let mut road = Road::pushed('a');
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "", "CI is at it");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "", "CI is at it");
     road.ci(&CiVerdict::Passed);
     road.review(ReviewVerdict::RequestChanges);
     road.part.await_push(road.now.after(HOUR));
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "returned", "the changes are not made");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }),
+        "returned",
+        "the changes are not made"
+    );
 }
 
 #[test]
@@ -190,12 +212,12 @@ fn red_is_handed_back_as_often_as_allowed() {
     let mut road = Road::pushed('a');
     assert_eq!(road.ci(&red()), "record returned tell:CiFailed");
     assert_eq!((road.part.awaited(), road.part.log_end()), (None, "boom"));
-    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
     assert_eq!(road.ci(&red()), "record exhausted");
     // So is an empty push.
     let mut road = Road::new();
-    assert_eq!(road.hears(&Fact::Pushed { head: None }), "returned tell:CiFailed");
-    assert_eq!(road.hears(&Fact::Pushed { head: None }), "exhausted");
+    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[] }), "returned tell:CiFailed");
+    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[] }), "exhausted");
 }
 
 #[test]
@@ -204,7 +226,7 @@ fn infrastructure_is_tried_again_for_each_head_then_a_person_is_asked() {
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
     assert_eq!(road.ci(&infra()), "record ask:Ci");
     assert_eq!(road.part.attempts.ci_fixes, 0);
-    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
 }
 
@@ -237,7 +259,10 @@ fn every_wait_has_an_end() {
 fn without_a_ci_or_a_reviewer_it_goes_on_at_once() {
     let mut road = Road::new();
     road.policy.has_ci = false;
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "open awaits:Review review");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }),
+        "open awaits:Review review"
+    );
     assert_eq!(road.part.ci(), &Ci::None, "nobody reads that CI passed");
     road.policy.has_ci = true;
     assert_eq!(road.review(ReviewVerdict::Approve), "awaits:Checks check", "there is a CI by now");
@@ -256,7 +281,7 @@ fn reviews_are_rounds_and_nobody_is_overtaken() {
         "returned tell:ChangesRequested",
         "the same round"
     );
-    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
     assert_eq!(road.review(ReviewVerdict::RequestChanges), "exhausted");
     assert_eq!(Road::queued().review(ReviewVerdict::Discuss), "dequeue ask:Review");
     // Whoever works on it waits for an answer to something else.
@@ -274,7 +299,7 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     let mut road = Road::queued();
     assert_eq!(road.queue(&conflict), "returned tell:MergeConflict");
     road.refuses(&Fact::QueueReported { head: &sha('a'), outcome: &conflict });
-    road.hears(&Fact::Pushed { head: Some(&sha('b')) });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
     road.ci(&CiVerdict::Passed);
     road.review(ReviewVerdict::Approve);
     assert_eq!(road.queue(&conflict), "returned tell:MergeConflict ask:Daemon");
@@ -289,7 +314,7 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     assert_eq!(road.queue(&QueueOutcome::Infra { reason: "x".into(), log: "y".into() }), "ask:Ci");
     let mut road = Road::queued();
     assert_eq!(road.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')) }), "awaits:Queue enqueue");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "awaits:Queue enqueue");
 }
 
 #[test]
@@ -299,4 +324,32 @@ fn work_that_begins_anew_remembers_only_the_numbers_of_its_runs() {
     road.part.begin_anew();
     assert_eq!(road.part, Contribution { ci_run: 1, ..Contribution::new("pointsman/issue-3".into()) });
     road.refuses(&Fact::ChecksFinished { sha: &sha('a'), run: 1, verdict: &CiVerdict::Passed });
+}
+
+#[test]
+fn protected_paths_need_a_person_whoever_else_reviews() {
+    let paths = ["ci.sh".to_owned()];
+    let head = sha('a');
+    for mode in [ReviewMode::None, ReviewMode::Command, ReviewMode::Human] {
+        let mut road = Road::new();
+        (road.policy.has_ci, road.policy.review) = (false, mode);
+        let pushed = road.hears(&Fact::Pushed { head: Some(&head), protected: &paths });
+        let asks = match mode {
+            ReviewMode::None => "open ask:Review",
+            ReviewMode::Command | ReviewMode::Human => "open awaits:Review review",
+        };
+        assert_eq!(pushed, asks, "{mode:?}");
+        let approve = |by_agent| Fact::Reviewed {
+            sha: &head,
+            verdict: ReviewVerdict::Approve,
+            by: "ann",
+            by_agent,
+            body: "",
+        };
+        assert_eq!(road.hears(&approve(true)), "ask:Review", "{mode:?}");
+        assert_eq!(road.hears(&approve(false)), "tell:Approved awaits:Queue enqueue", "{mode:?}");
+        assert_eq!(road.hears(&approve(true)), "", "{mode:?}: a person has approved it");
+        let other = road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+        assert!(other.starts_with("dequeue"), "{mode:?}: {other}");
+    }
 }

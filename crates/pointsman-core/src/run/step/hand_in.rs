@@ -188,6 +188,7 @@ impl Draft<'_> {
                         landing.told = None;
                     }
                 }
+                Reaction::Ask { cause: Cause::Review, reason } => self.hindered(Hindrance::Review, reason),
                 Reaction::Returned { why }
                 | Reaction::Exhausted { reason: why }
                 | Reaction::Ask { reason: why, .. } => self.hindered(hindrance, why),

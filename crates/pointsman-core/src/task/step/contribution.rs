@@ -2,7 +2,7 @@
 
 use super::{Draft, Refused, state_of};
 use crate::ids::Sha;
-use crate::part::contribution::{Fact, OwnerFacts, PrFact, QueueOutcome, Reaction, ReviewVerdict};
+use crate::part::contribution::{Fact, OwnerFacts, PrFact, QueueOutcome, Reaction};
 use crate::part::question::Cause;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::phase::Phase;
@@ -51,7 +51,7 @@ impl Draft<'_> {
     }
 
     /// The branch is on the forge.
-    pub(super) fn branch_synced(&mut self, head: Option<&Sha>) -> Result<(), Refused> {
+    pub(super) fn branch_synced(&mut self, head: Option<&Sha>, protected: &[String]) -> Result<(), Refused> {
         match self.task.state {
             State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
             State::Escalated if self.waits_for_reviewer() => {
@@ -71,7 +71,7 @@ impl Draft<'_> {
                 return Err(Refused::NotNow(words::task::refused::waits_for_no_branch(self.task.state)));
             }
         }
-        self.contributed(&Fact::Pushed { head })
+        self.contributed(&Fact::Pushed { head, protected })
     }
 
     pub(super) fn pull_request_observed(&mut self, fact: &PrFact) -> Result<(), Refused> {
@@ -83,17 +83,11 @@ impl Draft<'_> {
         if counts { self.contributed(&Fact::Observed(fact)) } else { Ok(()) }
     }
 
-    pub(super) fn review_posted(
-        &mut self,
-        sha: &Sha,
-        verdict: ReviewVerdict,
-        by: &str,
-        body: &str,
-    ) -> Result<(), Refused> {
+    pub(super) fn review_posted(&mut self, review: &Fact<'_>) -> Result<(), Refused> {
         if !self.task.state.has_session() || self.task.state == State::Merged {
             return Err(Refused::NotNow(words::task::refused::takes_no_review(self.task.state)));
         }
-        self.contributed(&Fact::Reviewed { sha, verdict, by, body })
+        self.contributed(review)
     }
 
     pub(super) fn queue_reported(&mut self, head: &Sha, outcome: &QueueOutcome) -> Result<(), Refused> {

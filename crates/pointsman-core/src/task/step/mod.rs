@@ -60,7 +60,7 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
             draft.phase_claimed(*generation, *phase, reason.as_deref(), refusal.as_ref())?;
         }
         Event::PhaseRejected { generation, why } => draft.phase_rejected(*generation, why)?,
-        Event::BranchSynced { head } => draft.branch_synced(head.as_ref())?,
+        Event::BranchSynced { head, protected } => draft.branch_synced(head.as_ref(), protected)?,
         Event::PullRequestOpened { number } => draft.contributed(&part::Fact::Opened { number: *number })?,
         Event::PullRequestObserved { fact } => draft.pull_request_observed(fact)?,
         Event::HeadMoved => draft.contributed(&part::Fact::HeadMoved)?,
@@ -68,7 +68,15 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::ChecksFinished { sha, run, verdict } => {
             draft.contributed(&part::Fact::ChecksFinished { sha, run: *run, verdict })?;
         }
-        Event::ReviewPosted { sha, verdict, by, body } => draft.review_posted(sha, *verdict, by, body)?,
+        Event::ReviewPosted { sha, verdict, by, by_agent, body } => {
+            draft.review_posted(&part::Fact::Reviewed {
+                sha,
+                verdict: *verdict,
+                by,
+                by_agent: *by_agent,
+                body,
+            })?;
+        }
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
         Event::ContextMeasured { generation, gauge } => {

@@ -185,9 +185,14 @@ pub fn main_was_rewritten(before: &Sha, new: &[Commit<'_>]) -> String {
     stops(&format!("main was rewound or replaced: {} is no longer in it{new}", before.short()))
 }
 
-/// The queue stops: somebody pushed to main.
-pub fn pushed_past_queue(commits: &[Commit<'_>]) -> String {
-    stops(&format!("{} commit(s) reached main past the queue: {}", commits.len(), named(commits)))
+/// The queue stops: somebody pushed to main, and why that cannot be taken.
+pub fn pushed_past_queue(commits: &[Commit<'_>], why: &str) -> String {
+    stops(&format!("{}, and {why}", past_queue(commits)))
+}
+
+/// Commits that reached main without the queue.
+pub fn past_queue(commits: &[Commit<'_>]) -> String {
+    format!("{} commit(s) reached main past the queue: {}", commits.len(), named(commits))
 }
 
 fn stops(reason: &str) -> String {
@@ -248,9 +253,9 @@ mod tests {
         let sha = Sha::new(&"a".repeat(40)).unwrap();
         let commit = Commit { sha: &sha, subject: "fix", author: "Ann" };
         assert_eq!(
-            pushed_past_queue(&[commit; 6]),
+            pushed_past_queue(&[commit; 6], "nobody knows whose they are"),
             format!(
-                "6 commit(s) reached main past the queue: {} and 1 more. Look, then: pointsman merge-queue resume",
+                "6 commit(s) reached main past the queue: {} and 1 more, and nobody knows whose they are. Look, then: pointsman merge-queue resume",
                 vec![format!("{} “fix” by Ann", sha.short()); 5].join(", ")
             )
         );

@@ -10,6 +10,7 @@ use pointsman_adapters::process::find_program;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use pointsman_store::SessionScope;
 
 use super::{Check, chain, hooks, notifiers, services};
@@ -54,19 +55,26 @@ pub(super) fn wants_terminals(context: &Context) -> bool {
 /// Looks without registering anything: a doctor changes nothing.
 fn find(context: &Context) -> Result<Option<Project>, Check> {
     let rows = context.registered().unwrap_or_default();
-    let path = match &context.wanted {
-        Some(name) => rows.into_iter().find(|row| row.name == *name).map(|row| row.config_path),
-        None => {
-            let here = context.nearest_config().ok().flatten();
-            let only = || match rows.as_slice() {
-                [only] => Some(only.config_path.clone()),
+    let row = match &context.wanted {
+        Some(name) => rows.into_iter().find(|row| row.name == *name),
+        None => match context.nearest_config().ok().flatten() {
+            Some(here) => match context.row_of(&here).ok().flatten() {
+                Some(row) => Some(row),
+                None => return not_registered(&here),
+            },
+            None => match rows.as_slice() {
+                [only] => Some(only.clone()),
                 _ => None,
-            };
-            here.or_else(only)
-        }
+            },
+        },
     };
-    match path.map(|path| Project::load(&path)).transpose() {
-        Ok(project) => Ok(project),
+    // What is wrong with the file is told with its line.
+    match row.as_ref().map(|row| Project::load(&row.config_path)).transpose() {
+        Ok(None) => Ok(None),
+        Ok(Some(_)) => match row.as_ref().map(|row| context.load(row)).transpose() {
+            Ok(project) => Ok(project),
+            Err(failure) => Err(Check::fail("config", failure.message(), words::trust::register_hint("."))),
+        },
         Err(project::Error::Invalid(error)) => Err(Check::fail(
             "config",
             error.to_string(),
@@ -76,6 +84,16 @@ fn find(context: &Context) -> Result<Option<Project>, Check> {
             Err(Check::fail("config", chain(error), "make the file readable, or correct POINTSMAN_CONFIG"))
         }
     }
+}
+
+/// A file that nobody registered is read and judged, and nothing that it names is run, asked or looked up.
+fn not_registered(file: &Path) -> Result<Option<Project>, Check> {
+    let shown = file.display().to_string();
+    if let Err(error) = Project::load(file) {
+        return Err(Check::fail("config", chain(error), "correct the file, or POINTSMAN_CONFIG"));
+    }
+    let dir = file.parent().unwrap_or(Path::new(".")).display().to_string();
+    Err(Check::warn("config", words::trust::not_registered(&shown), words::trust::register_hint(&dir)))
 }
 
 fn supported(project: &Project) -> Check {

@@ -148,7 +148,7 @@ fn idle(call: &Call) {
 
 /// Without a claim: the branch that is checked out may be merged by now.
 fn branch_merged(call: &Call) {
-    if !is_project(&call.dir) {
+    if !is_registered(&call.dir) {
         return;
     }
     let Some(branch) = checked_out(&call.dir) else { return };
@@ -162,7 +162,7 @@ fn branch_merged(call: &Call) {
 }
 
 fn started(call: &Call) {
-    if !is_project(&call.dir) {
+    if !is_registered(&call.dir) {
         return;
     }
     let claim = claim(call);
@@ -173,9 +173,14 @@ fn started(call: &Call) {
     output::context("SessionStart", &words::board(&board.items, line.as_deref()));
 }
 
-/// Hooks of a person are called in all their projects; most are none of ours.
-fn is_project(dir: &Path) -> bool {
-    crate::project::find(dir).is_some()
+/// Hooks of a person are called in all their projects; most are none of ours. Of a `pointsman.toml` that nobody registered
+/// not even the name is read.
+#[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
+fn is_registered(dir: &Path) -> bool {
+    let Some(config) = crate::project::find(dir) else { return false };
+    let Ok(paths) = Paths::from_env(|name| std::env::var_os(name)) else { return false };
+    let context = Context { out: Out::new(false), paths, wanted: None, verbose: 0 };
+    context.row_of(&config).is_ok_and(|row| row.is_some())
 }
 
 /// Something that the agent can put right: it is told once. If it went on because of that and the trouble is still

@@ -78,7 +78,8 @@ impl Arguments {
         let config = self.config(&home)?;
         let served = home.context(context);
         std::fs::write(home.config_path(), config)?;
-        served.register(&crate::project::Project::load(&home.config_path())?)?;
+        // The file is one that this command has just written.
+        served.register(&crate::project::Project::load(&home.config_path())?, None)?;
         super::super::up::log_to_stderr(context.verbose, "info");
         let outcomes = Some(daemon::Outcomes { command: self.on_outcome.clone() });
         Ok(daemon::run(&home.paths, daemon::Options { no_sessions: true, only_queue: None, outcomes })?)

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pointsman_core::hook::Activity;
+use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::part::session::{self, Stage};
 use pointsman_core::time::Timestamp;
@@ -256,6 +257,11 @@ impl Dispatcher {
                         tracing::error!(%project, %error, "what roles had handed in is not followed yet");
                     }
                 }
+                let asks = |(project, waiting): &(ProjectName, Vec<_>)| {
+                    projects::trust_concern(&self.engine, project, waiting)
+                };
+                let asked: Vec<Input> = opened.waiting.iter().filter_map(asks).collect();
+                self.until_written("settings that wait", |d| d.engine.take(&asked, clock::now()).map(drop));
                 self.problems = opened.problems;
                 match unreadable::tell(&mut self.engine, &self.world, clock::now()) {
                     Ok(lines) => self.problems.extend(lines),

@@ -23,7 +23,7 @@ impl EffectPerformer {
         if task.state == State::MergeQueue && pushed.is_some() && pushed.as_ref() == task.contribution.head()
         {
             // Nothing new: it may be landing at this moment, and then nothing of it would be ahead of main any more.
-            return Ok(Outcome::event(Event::BranchSynced { head: pushed }));
+            return Ok(Outcome::event(Event::BranchSynced { head: pushed, protected: Vec::new() }));
         }
         served.mirror.fetch_remote()?;
         let Some(main) = served.mirror.remote_head(&served.primary)? else {
@@ -32,8 +32,11 @@ impl EffectPerformer {
         gateway.show_primary(&served.primary, &main)?;
         let head = match pushed {
             Some(head) if served.mirror.ahead(&main, &head)? > 0 => head,
-            Some(_) | None => return Ok(Outcome::event(Event::BranchSynced { head: None })),
+            Some(_) | None => {
+                return Ok(Outcome::event(Event::BranchSynced { head: None, protected: Vec::new() }));
+            }
         };
+        let protected = served.protected_paths(&main, &head)?;
         let there = served.mirror.remote_head(&branch)?;
         if there.as_ref() != Some(&head) {
             let expect = there.map_or(Expect::Absent, Expect::At);
@@ -49,7 +52,7 @@ impl EffectPerformer {
                 }
             }
         }
-        Ok(Outcome::event(Event::BranchSynced { head: Some(head) }))
+        Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected }))
     }
 
     pub(super) fn verify_merge(served: &Served, task: &Task) -> Result<Outcome, EffectError> {

@@ -128,6 +128,7 @@ fn concerns_successors(headline: Headline) -> bool {
         | Headline::Approved
         | Headline::NoReview
         | Headline::NotMerged
+        | Headline::WritePhase
         | Headline::MergeConflict
         | Headline::Merged
         | Headline::Answer => true,

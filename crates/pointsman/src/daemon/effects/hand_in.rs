@@ -233,7 +233,11 @@ impl EffectPerformer {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(about(contribution::Event::Pushed { head: Some(files.commit.clone()) }))
+        let protected = match served.mirror.remote_head(&served.primary)? {
+            Some(main) => served.protected_paths(&main, &files.commit)?,
+            None => Vec::new(),
+        };
+        Ok(about(contribution::Event::Pushed { head: Some(files.commit.clone()), protected }))
     }
 
     /// The forge says no: people are told, once, and it is tried again.

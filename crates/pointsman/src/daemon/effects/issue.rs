@@ -7,7 +7,7 @@ use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
 use pointsman_core::task::{Event, Refusal, State, Task};
-use pointsman_core::{text, words};
+use pointsman_core::{json, text, words};
 use pointsman_store::NewEntry;
 
 use super::{EffectError, EffectPerformer, Outcome};
@@ -140,5 +140,5 @@ pub(in crate::daemon) fn read_summary(path: &Path) -> Option<String> {
 
 /// The refusal in a summary file, if it is one.
 pub(in crate::daemon) fn read_refusal(path: &Path) -> Option<Refusal> {
-    serde_json::from_str(&read_summary(path)?).ok()
+    json::read_as(&read_summary(path)?).ok()
 }

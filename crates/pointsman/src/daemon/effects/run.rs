@@ -3,6 +3,7 @@
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file::{self, read_result_file};
 use pointsman_core::run::{Event, RESULT_BYTES, Run, Subject, check_result, read_result};
+use pointsman_core::text::visible;
 use pointsman_core::words;
 use pointsman_core::workflow;
 
@@ -30,7 +31,7 @@ impl EffectPerformer {
             result_file: session_files.result(generation).to_string_lossy().into_owned(),
         };
         for (name, text) in &material.files {
-            write(&session_files.inbox(generation).join(name), text.as_bytes())?;
+            write(&session_files.inbox(generation).join(name), visible(text).as_bytes())?;
         }
         let mut env = vec![("POINTSMAN_RUN".to_owned(), run.id.to_string())];
         env.extend(run.model.clone().map(|model| ("POINTSMAN_MODEL".to_owned(), model)));
@@ -58,7 +59,7 @@ impl EffectPerformer {
         });
         let event = match checked {
             Ok(result) => Event::Finished { generation, result },
-            Err(why) => Event::GaveUp { generation, why },
+            Err(why) => Event::GaveUp { generation, why, unusable: true },
         };
         crash_point("run-result-read");
         Ok(Outcome::learned(workflow::Event::Run(event)))

@@ -18,8 +18,8 @@ use pointsman_core::part::session;
 use pointsman_core::sandbox::{Place, SessionPaths};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Exit, Opening, Task};
-use pointsman_core::words;
 use pointsman_core::workflow::{Event, Workflow, WorkflowId};
+use pointsman_core::{text, words};
 use pointsman_store::SessionRow;
 
 use super::claude::{AgentCommand, Start};
@@ -230,7 +230,10 @@ impl EffectPerformer {
         let place = served.enclosure.place(&served.config.sandbox(owner.role()), served.config.dev.worktree);
         let enclosed = place == Place::Inside;
         lay_out_phases(session_files, generation, claims, enclosed)?;
-        write(&session_files.inbox(generation).join("0000-task.md"), prepared.prompt.as_bytes())?;
+        write(
+            &session_files.inbox(generation).join("0000-task.md"),
+            text::visible(&prepared.prompt).as_bytes(),
+        )?;
         let role = owner.role();
         let mut argv = served.config.command(role).clone();
         let path = (self.environment)("PATH");

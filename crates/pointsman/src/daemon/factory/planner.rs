@@ -33,6 +33,7 @@ use crate::daemon::crash::{PLANNER_NAMES, crash_point};
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::served::Served;
 use crate::formulas;
+use crate::trust;
 
 /// The role that this file is about.
 pub(super) const ROLE: Role = Role::Planner;
@@ -151,7 +152,8 @@ fn formulas(world: &EffectPerformer, config: &Config) -> anyhow::Result<Vec<(Str
         let formula = found.ok()?.render(checkout, &variables).ok()?;
         Some((name, formula.description))
     };
-    Ok(formulas::all(checkout).into_iter().filter_map(usable).collect())
+    let own = world.read(|store| trust::own_formulas(store, &row))?;
+    Ok(formulas::all_accepted(&own, checkout).into_iter().filter_map(usable).collect())
 }
 
 impl InspectingRole for Memory {

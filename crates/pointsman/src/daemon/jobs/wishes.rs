@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pointsman_core::forge::{PullRequest, Review};
-use pointsman_core::task::{Policy, ReviewMode, ReviewVerdict};
+use pointsman_core::forge::PullRequest;
+use pointsman_core::review::{self, Accounts, Required};
 use pointsman_store::EntryScope;
 
 use super::Jobs;
@@ -54,13 +54,18 @@ pub(super) fn enter(jobs: &Arc<Jobs>, served: &Arc<Served>, of_tasks: &BTreeSet<
     }
 }
 
-/// Whether the head is approved by somebody else, and nobody asks for changes; where nobody reviews, everything is.
+/// Whether the head is approved as the project requires.
 fn is_approved(served: &Served, pr: &PullRequest) -> anyhow::Result<bool> {
-    if Policy::new(&served.config).review == ReviewMode::None {
-        return Ok(true);
+    let Some(head) = &pr.head_sha else { return Ok(false) };
+    if !served.mirror.commit_exists(head)? {
+        served.mirror.fetch_remote()?;
     }
-    let reviews = served.forge.open_reviews(pr.number, pr.head_sha.as_ref())?;
-    let counts = |review: &&Review| !review.dismissed && pr.head_sha.as_ref() == Some(&review.sha);
-    let said = |verdict| reviews.iter().filter(counts).any(|r| r.verdict == verdict && r.author != pr.author);
-    Ok(said(ReviewVerdict::Approve) && !said(ReviewVerdict::RequestChanges))
+    let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(false) };
+    let required = served.required_approval(&main, head)?;
+    let reviews = match required {
+        Required::Nothing => Vec::new(),
+        Required::Anybody | Required::Person => served.forge.open_reviews(pr.number, Some(head))?,
+    };
+    let accounts = Accounts { author: &pr.author, reviewer: served.forge.reviewer() };
+    Ok(review::is_approved(&reviews, head, required, accounts))
 }

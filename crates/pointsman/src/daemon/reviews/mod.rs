@@ -35,6 +35,7 @@ use super::inbound::ThreadReport;
 use super::served::Served;
 use crate::control::protocol::Reply;
 use crate::formulas;
+use crate::trust;
 
 /// Who asks, in the list of runs.
 const BY: &str = ROLE.as_str();
@@ -196,8 +197,10 @@ impl Reviews {
 
     fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
         let row = self.world.read(|store| store.project(&served.config.name))?;
-        let checkout = row.context(words::daemon::project::not_served_any_more())?.checkout;
-        Ok(formulas::find(&checkout, FORMULA)?.render(&checkout, &formula::variables(&served.config))?)
+        let row = row.context(words::daemon::project::not_served_any_more())?;
+        let own = self.world.read(|store| trust::own_formulas(store, &row))?;
+        let found = formulas::find_accepted(&own, &row.checkout, FORMULA)?;
+        Ok(found.render(&row.checkout, &formula::variables(&served.config))?)
     }
 
     fn post(

@@ -30,6 +30,7 @@ use super::outcome::NotTaken;
 use super::questions;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
+use crate::trust;
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCommand) -> Reply {
@@ -188,7 +189,8 @@ pub(super) fn draft(
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
         return Ok(Err(failed(FailureKind::NotFound, words::daemon::request::not_served(project))));
     };
-    let rendered = formulas::find(&row.checkout, wish.formula)
+    let own = trust::own_formulas(engine.store(), &row)?;
+    let rendered = formulas::find_accepted(&own, &row.checkout, wish.formula)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
     let formula = match rendered {
         Ok(formula) => formula,

@@ -220,7 +220,7 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
         && signs.is_some_and(|signs| signs.pull.is_some())
     {
         let found = served.forge.open_reviews(number, task.contribution.head())?;
-        inputs.extend(reviews(key, task, found));
+        inputs.extend(reviews(served, key, task, found));
     } else if let Some(number) = task.contribution.pr()
         && let Some(pr) = served.forge.pull_request(number)?
     {
@@ -232,7 +232,7 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
         if let Some(fact) = fact {
             inputs.push(Input::new(key.clone(), Event::PullRequestObserved { fact }));
         }
-        inputs.extend(reviews(key, task, pr.reviews));
+        inputs.extend(reviews(served, key, task, pr.reviews));
     }
     if let Some(question) = &task.escalation {
         for comment in answers(served, key.issue, question)? {
@@ -281,7 +281,8 @@ fn ask_about_landing(served: &Served, run: &Run) -> Result<Vec<Input>, Error> {
     inputs.extend(pr.reviews.into_iter().filter(counts).map(|review| {
         let Review { id, sha, verdict, author: by, body, .. } = review;
         let dedup = Some(format!("review:{}:{id}:run-{}", run.project, run.id));
-        Input { dedup, ..about(contribution::Event::Reviewed { sha, verdict, by, body }) }
+        let by_agent = served.forge.reviewer() == Some(by.as_str());
+        Input { dedup, ..about(contribution::Event::Reviewed { sha, verdict, by, by_agent, body }) }
     }));
     Ok(inputs)
 }
@@ -330,6 +331,7 @@ fn moved(served: &Served, task: &Task) -> Option<Input> {
 }
 
 fn reviews<'a>(
+    served: &'a Served,
     key: &'a TaskKey,
     task: &'a Task,
     reviews: Vec<pointsman_core::forge::Review>,
@@ -340,6 +342,7 @@ fn reviews<'a>(
             Event::ReviewPosted {
                 sha: review.sha,
                 verdict: review.verdict,
+                by_agent: served.forge.reviewer() == Some(review.author.as_str()),
                 by: review.author,
                 body: review.body,
             },

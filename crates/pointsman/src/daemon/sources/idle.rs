@@ -112,7 +112,7 @@ impl Idle {
         let idle = since.max().is_some_and(|since| is_idle(since, limit, clock::now()));
         if idle && run.next_step().is_some() {
             let why = words::action::idle(limit);
-            let event = run::Event::GaveUp { generation: run.session.generation, why };
+            let event = run::Event::GaveUp { generation: run.session.generation, why, unusable: false };
             self.inbox.tell(Input::of_run(run.key(), event));
         }
     }

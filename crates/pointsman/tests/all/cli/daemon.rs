@@ -16,6 +16,7 @@ fn prepared() -> Environment {
             phases.display()
         ),
     );
+    environment.run(&["project", "add", "."]).ok();
     environment.run(&["forge", "issue", "create", "--title", "#(touch x)", "--label", "backlog"]).ok();
     environment
 }

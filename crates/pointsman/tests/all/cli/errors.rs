@@ -56,6 +56,7 @@ fn what_an_agent_can_do_follows_from_its_kind_and_not_from_its_name() {
         ("command = [\"claude\"]\nkind = \"program\"", false),
     ] {
         environment.write("pointsman.toml", &format!("name = \"shop\"\n\n[agent]\n{agent}\n"));
+        environment.run(&["project", "add", "."]).ok();
         let doctor: Value = serde_json::from_str(&environment.run(&["doctor", "--json"]).stdout).unwrap();
         let checks = doctor["checks"].as_array().unwrap();
         assert_eq!(checks.iter().any(|check| check["id"] == "hooks"), hooks, "{agent}");
@@ -119,18 +120,73 @@ fn with_json_an_error_is_json_on_standard_error() {
     assert!(error["hint"].is_string());
 }
 
+/// A clone of a stranger is looked at, and nothing that it names is run or asked.
 #[test]
-fn a_configuration_that_is_found_registers_its_project() {
+fn nothing_of_a_configuration_is_used_before_somebody_registers_it() {
     let environment = Environment::with_repository();
-    environment.write("pointsman.toml", "name = \"by-hand\"\n");
+    let ran = environment.path("ran");
+    let command = format!("[\"touch\", \"{}\"]", ran.display());
+    environment.write(
+        "pointsman.toml",
+        &format!(
+            "name = \"by-hand\"\n[forge]\nkind = \"forgejo\"\nurl = \"http://127.0.0.1:9\"\nrepo = \"a/b\"\n\
+             token_command = {command}\n[ci]\ncommand = {command}\n[matrix]\ntoken_command = {command}\n"
+        ),
+    );
     fs::create_dir(environment.shop().join("deep")).unwrap();
-    environment.run(&["-C", "deep", "task", "list"]).ok();
+    environment.run(&["-C", "deep", "task", "list"]).code(4).says("is not registered").says("project add");
+    for command in [
+        &["status"][..],
+        &["doctor"],
+        &["health"],
+        &["config", "show"],
+        &["inbox"],
+        &["agents"],
+        &["forge", "issue", "list"],
+    ] {
+        let answer = environment.run(command);
+        assert!(answer.code != Some(101), "{answer:?}");
+    }
+    let start = format!("{{\"cwd\": \"{}\", \"session_id\": \"s\"}}", environment.shop().display());
+    for event in ["session-start", "on-stop", "on-idle"] {
+        environment.run_with_input(&["hook", event], start.as_bytes());
+    }
+    assert!(!ran.exists(), "a command of the file was run");
+    assert_eq!(environment.json(&["project", "list"]), serde_json::json!([]));
+    environment.write("pointsman.toml", "name = \"by-hand\"\n[ci]\ncommand = [\"./ci.sh\"]\n");
+    let added = environment.run(&["-C", "deep", "project", "add", ".."]);
+    added.ok().says("It runs:").says("ci.command = [\"./ci.sh\"]").says("agent.command = [\"claude\"");
     assert_eq!(environment.json(&["project", "list"])[0]["name"], "by-hand");
     environment.run(&["-C", "/", "forge", "url"]).ok();
     environment.run(&["project", "remove", "by-hand"]).ok();
-    assert_eq!(environment.json(&["project", "list"]), serde_json::json!([]));
-    environment.run(&["-C", "deep", "project", "add", ".."]).ok();
-    assert_eq!(environment.json(&["project", "list"])[0]["name"], "by-hand");
+    environment.run(&["status"]).ok();
+    environment.run(&["-C", "deep", "task", "list"]).code(4);
+    assert_eq!(environment.json(&["project", "list"]), serde_json::json!([]), "it stays removed");
+}
+
+#[test]
+fn a_changed_command_waits_until_somebody_accepts_it() {
+    let environment = Environment::with_repository();
+    environment.write("pointsman.toml", "name = \"shop\"\n");
+    environment.run(&["project", "add", "."]).ok();
+    environment.write(
+        "pointsman.toml",
+        "name = \"shop\"\ntiming.ci_timeout = \"7m\"\nreview.mode = \"none\"\nlimits.restarts = 1\n",
+    );
+    environment.run(&["task", "list"]).ok().says("1 changed setting waits for your yes");
+    let shown = environment.run(&["config", "show", "--origin"]);
+    shown.ok();
+    let line = |key: &str| shown.stdout.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("timing.ci_timeout").contains("\"7m\""), "{}", line("timing.ci_timeout"));
+    assert!(line("limits.restarts").contains("= 1 "), "{}", line("limits.restarts"));
+    let mode = line("review.mode");
+    assert!(mode.contains("\"human\"") && mode.contains("waits for your yes"), "{mode}");
+    environment.run(&["project", "add", "."]).ok().says("review.mode: \"human\" → \"none\"");
+    let after = environment.run(&["config", "show"]);
+    assert!(
+        after.ok().stdout.contains("review.mode = \"none\"") && !after.stderr.contains("waits"),
+        "{after:?}"
+    );
 }
 
 #[test]
@@ -142,10 +198,11 @@ fn a_copy_of_the_configuration_does_not_take_the_project_over() {
     answer.ok().says("is registered with");
     let projects = environment.json(&["project", "list"]);
     assert!(projects[0]["config_path"].as_str().unwrap().ends_with("/shop/pointsman.toml"), "{projects}");
-    // But a checkout that has moved takes its project along.
+    // A checkout that has moved is registered anew.
     fs::rename(environment.shop(), environment.path("moved")).unwrap();
     fs::create_dir(environment.shop()).unwrap();
-    environment.run(&["-C", "../moved", "task", "list"]).ok();
+    environment.run(&["-C", "../moved", "task", "list"]).code(4).says("project add");
+    environment.run(&["-C", "../moved", "project", "add", "."]).ok();
     let projects = environment.json(&["project", "list"]);
     assert!(projects[0]["config_path"].as_str().unwrap().ends_with("/moved/pointsman.toml"), "{projects}");
 }

@@ -157,6 +157,7 @@ fn e2e_gardener_that_cannot_begin_loses_no_question() {
     let config = daemon.checkout().join("pointsman.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("command = [\"/nowhere/agent\"]\n", "")).unwrap();
+    daemon.json(&["project", "add", config.to_str().unwrap()]);
     says_lines(
         &daemon,
         &[&format!(r#"ACTION: {{"issue": {apples}, "do": "criteria", "text": "- [ ] red"}}"#)],

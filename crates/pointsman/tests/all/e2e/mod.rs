@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod action_containers;
+mod attacks;
 mod chat;
 mod checks;
 mod clean;

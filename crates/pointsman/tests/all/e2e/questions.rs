@@ -283,7 +283,7 @@ fn e2e_a_blocked_task_is_in_the_inbox_until_it_goes_on() {
 
 #[test]
 fn e2e_a_queue_that_paused_itself_is_in_the_inbox_and_goes_on_with_a_yes() {
-    let daemon = shop().start();
+    let daemon = shop().set("merge.outside_pushes", "\"pause\"").start();
     let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
     daemon.wait_closed(issue);
     // Somebody pushes to main past the queue.

@@ -95,8 +95,15 @@ fn e2e_a_program_that_cannot_be_started_is_said_to_be_exactly_that_until_it_can(
         })
         .map(|line| format!("{line}\n"))
         .collect();
-    // The daemon reads the file by itself, and says which key has changed.
+    // The daemon reads the file by itself, asks for what can run something, and says which key has changed.
     fs::write(&settings, text).unwrap();
+    let question = daemon.wait_for("the changed command to be asked about", || {
+        let inbox = daemon.json(&["inbox"]);
+        inbox.as_array().unwrap().iter().find(|question| question["kind"] == "trust").cloned()
+    });
+    let shown = daemon.run(&["inbox", "show", &question["id"].to_string()]).stdout;
+    assert!(shown.contains("agent.command:") && shown.contains("./agent.sh"), "{shown}");
+    daemon.json(&["inbox", "approve", &question["id"].to_string()]);
     daemon.wait_for("the settings are read", || {
         let events = daemon.run(&["events", "--json", "--kind", "settings_changed"]).stdout;
         events.contains("agent.command").then_some(())

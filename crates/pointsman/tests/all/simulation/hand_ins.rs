@@ -78,7 +78,7 @@ impl Reality {
             }
             let head = Some(handed_in.files.commit.clone());
             branch.head.clone_from(&head);
-            return about(About::Pushed { head });
+            return about(About::Pushed { head, protected: Vec::new() });
         }
         if let Effect::OpenPullRequest = effect {
             let (known, name) = (branch.pr, contribution.branch.clone());
@@ -133,7 +133,7 @@ impl Reality {
         }
         for review in pr.reviews.iter().filter(|review| contribution.head() == Some(&review.sha)) {
             let (sha, verdict, by) = (review.sha.clone(), review.verdict, "ann".to_owned());
-            let posted = input(About::Reviewed { sha, verdict, by, body: String::new() });
+            let posted = input(About::Reviewed { sha, verdict, by, by_agent: false, body: String::new() });
             inputs.push(Input { dedup: Some(format!("review:{}:{}", review.id, run.id)), ..posted });
         }
         inputs

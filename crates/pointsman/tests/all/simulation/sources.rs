@@ -227,7 +227,7 @@ fn about(reality: &Reality, task: &Task) -> Vec<Input> {
         for review in pr.reviews.iter().filter(|r| task.contribution.head() == Some(&r.sha)) {
             let body = format!("once:review-{};", review.id);
             let (sha, verdict, by) = (review.sha.clone(), review.verdict, "ann".to_owned());
-            let posted = input(Event::ReviewPosted { sha, verdict, by, body });
+            let posted = input(Event::ReviewPosted { sha, verdict, by, by_agent: false, body });
             inputs.push(Input { dedup: Some(format!("review:{}", review.id)), ..posted });
         }
     }

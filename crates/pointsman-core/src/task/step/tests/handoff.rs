@@ -313,6 +313,7 @@ fn signals_follow_a_branch_to_the_main_branch() {
         sha: play.task.head.clone().unwrap(),
         verdict: crate::task::ReviewVerdict::Approve,
         by: "a".into(),
+        by_agent: false,
         body: String::new(),
     };
     let play = Play::awaiting_review();

@@ -26,7 +26,8 @@ fn awaiting_ci_with_a_pr_already_open_opens_no_second_one() {
 
 #[test]
 fn awaiting_ci_with_nothing_pushed_goes_back_to_the_agent_and_counts() {
-    let play = Play::working().says(Phase::AwaitingCi).event(Event::BranchSynced { head: None });
+    let play =
+        Play::working().says(Phase::AwaitingCi).event(Event::BranchSynced { head: None, protected: vec![] });
     assert_eq!(play.told(), [Headline::CiFailed]);
     assert_eq!(play.task.attempts.ci_fixes, 1);
     play.is(State::Working);
@@ -216,6 +217,7 @@ fn awaiting_review_a_review_of_an_older_commit_does_not_count() {
         sha: sha('9'),
         verdict: ReviewVerdict::Approve,
         by: "ann".into(),
+        by_agent: false,
         body: String::new(),
     });
 }

@@ -167,7 +167,7 @@ impl Play {
     }
 
     fn synced(self, head: Sha) -> Self {
-        self.event(Event::BranchSynced { head: Some(head) })
+        self.event(Event::BranchSynced { head: Some(head), protected: vec![] })
     }
 
     fn awaiting_ci() -> Self {
@@ -186,7 +186,13 @@ impl Play {
 
     fn review(self, verdict: ReviewVerdict) -> Self {
         let sha = self.task.head.clone().expect("a head");
-        self.event(Event::ReviewPosted { sha, verdict, by: "ann".into(), body: "please".into() })
+        self.event(Event::ReviewPosted {
+            sha,
+            verdict,
+            by: "ann".into(),
+            by_agent: false,
+            body: "please".into(),
+        })
     }
 
     fn in_queue() -> Self {

@@ -55,7 +55,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
             let phase = Phase::ALL[usize::from(nudge.pick) % 5];
             Event::PhaseClaimed { generation, phase, reason: None, refusal: None }
         }
-        12 | 13 => Event::BranchSynced { head: (nudge.pick > 20).then(|| sha(digit)) },
+        12 | 13 => Event::BranchSynced { head: (nudge.pick > 20).then(|| sha(digit)), protected: vec![] },
         14 => Event::PullRequestOpened { number: 7 },
         15 => {
             let verdict = match nudge.pick % 4 {
@@ -71,7 +71,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
                 1 => ReviewVerdict::Discuss,
                 _ => ReviewVerdict::Approve,
             };
-            Event::ReviewPosted { sha: head, verdict, by: "a".into(), body: "b".into() }
+            Event::ReviewPosted { sha: head, verdict, by: "a".into(), by_agent: false, body: "b".into() }
         }
         17 => {
             let outcome = match nudge.pick % 3 {

@@ -1,17 +1,19 @@
-//! The audit: every commit that reaches the main branch came through the queue, or from a person by a pull request.
-//! Anything else pauses the merge queue until a person has looked.
+//! The audit: every commit that reaches the main branch came through the queue, from a person by an approved pull request,
+//! or from a person's push that the project takes. Anything else pauses the merge queue until a person has looked.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::git::history::{MainChange, first_parents, landed_commits};
 use pointsman_core::ids::Sha;
+use pointsman_core::queue::outside::{Judgement, judge};
 use pointsman_core::words;
 use pointsman_core::words::daemon::queue::Commit;
 use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::landing::show_merge;
+use super::outside::{self, Arrival};
 use super::{pushes, reverts};
 use crate::daemon::clock;
 use crate::daemon::inbound::ThreadReport;
@@ -35,6 +37,7 @@ pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Serve
     if let Err(error) = look() {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main could not be audited for now");
     }
+    outside::test(jobs, served);
     if let Err(error) = reverts::look(jobs, served) {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main was not looked at for what is taken back");
     }
@@ -96,6 +99,8 @@ fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {
     let _ = wait.recv();
 }
 
+/// What is ours on main is what the queue recorded. A pull request that a person merged is one if it was approved and
+/// nothing else came with it. The rest is judged by the core.
 fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Result<Audit> {
     let (commits, rewritten) = match first_parents(&served.mirror, &after, main)? {
         MainChange::Forward { commits, .. } => (commits, false),
@@ -112,31 +117,44 @@ fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Resu
             ours.extend(landed_commits(&served.mirror, &push.base, &push.candidate)?);
         }
     }
-    let (mut direct, mut person) = (Vec::new(), 0);
+    let mut others: Vec<Arrival<'_>> = Vec::new();
     // Newest first: a landing names its last commit, and its base tells how far it reaches.
     for commit in commits.iter().rev() {
         let landed = jobs.read(|store| store.entry_of_candidate(&served.config.name, &commit.sha))?;
+        let recorded = landed.is_some();
         if let Some((base, candidate)) = landed.and_then(|entry| entry.base.zip(entry.candidate)) {
             ours.extend(landed_commits(&served.mirror, &base, &candidate)?);
         }
         if ours.contains(&commit.sha) {
             continue;
         }
-        match served.forge.pull_request_of(&commit.sha, &commit.parents)? {
-            Some(_) => person += 1,
-            None => direct.push(commit),
-        }
+        let pr = served.forge.pull_request_of(&commit.sha, &commit.parents)?;
+        others.push(Arrival { commit, pr, recorded });
     }
+    others.reverse();
+    let (person, direct) = outside::merges(served, &after, others)?;
+    let count = direct.len().max(usize::from(rewritten)) as u64;
     let named: Vec<Commit<'_>> = direct
         .iter()
-        .map(|commit| Commit { sha: &commit.sha, subject: &commit.subject, author: &commit.author.name })
+        .map(|(commit, _)| Commit { sha: &commit.sha, subject: &commit.subject, author: &commit.author.name })
         .collect();
-    let reason = match (rewritten, named.as_slice()) {
-        (false, []) => None,
-        (true, new) => Some(words::daemon::queue::main_was_rewritten(&after, new)),
-        (false, commits) => Some(words::daemon::queue::pushed_past_queue(commits)),
+    let done = |reason: Option<String>| {
+        let alarm = reason.map(|reason| Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        Audit { after: Some(after.clone()), upto: upto.clone(), direct: count, person, alarm }
     };
-    let alarm = reason.map(|reason| Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
-    let count = direct.len().max(usize::from(rewritten));
-    Ok(Audit { after: Some(after), upto, direct: count as u64, person, alarm })
+    if rewritten {
+        return Ok(done(Some(words::daemon::queue::main_was_rewritten(&after, &named))));
+    }
+    if named.is_empty() {
+        return Ok(done(None));
+    }
+    let facts = outside::facts(jobs, served, &after, &upto, &direct)?;
+    match judge(served.config.merge.outside_pushes, &facts) {
+        Judgement::Pause { why } => Ok(done(Some(words::daemon::queue::pushed_past_queue(&named, &why)))),
+        Judgement::Accept => {
+            // Before it is written down: a daemon that is killed in between does both again.
+            outside::accepted(jobs, served, &upto, &words::daemon::queue::past_queue(&named), &facts.pusher)?;
+            Ok(done(None))
+        }
+    }
 }

@@ -21,7 +21,7 @@ use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
 use super::super::program::{Program, Ran};
-use super::{LastRun, QueueWorker, WakeReason};
+use super::{LastRun, QueueWorker, WakeReason, notices};
 use crate::daemon::clock;
 use crate::daemon::served::Served;
 
@@ -148,6 +148,51 @@ impl QueueWorker<'_> {
         }
         self.records.insert(tree, record);
     }
+}
+
+/// The end of a test of main.
+pub(super) enum MainTest {
+    /// There is a verdict, or there is no gate.
+    Over,
+    /// Nothing could be learned.
+    Later,
+}
+
+/// Tests a commit of main that the queue did not put there, and tells people if it is red.
+pub(super) fn test_main(jobs: &Arc<Jobs>, served: &Arc<Served>, main: &Sha) -> anyhow::Result<MainTest> {
+    let Some(gate) = Gate::of(&served.config) else { return Ok(MainTest::Over) };
+    let tree = served.mirror.tree_of(main)?;
+    let known = jobs.read(|store| checks::last_verdict(store, &served.config.name, &tree, &gate.name()))?;
+    if known.is_some() {
+        return Ok(MainTest::Over);
+    }
+    let name = format!("{}-gate-{}-{}", served.config.name, tree.short(), run_number());
+    // Nobody calls it off: what is on main stays there.
+    let (_call_off, unwanted) = channel();
+    let (jobs_of_test, served_of_test) = (Arc::clone(jobs), Arc::clone(served));
+    let test =
+        Test { jobs: jobs_of_test, served: served_of_test, name, commit: main.clone(), tree, unwanted };
+    let (finished, ran) = test.run(&gate);
+    drop(ran);
+    let Finished { tree, verdict, took, log_path, .. } = finished;
+    let Some(verdict) = verdict else { return Ok(MainTest::Later) };
+    let record = Record::add(None, verdict.clone());
+    if let Some(kept) = record.kept() {
+        let path = log_path.clone();
+        checks::remember(
+            jobs,
+            served,
+            Verdict { tree: &tree, gate: gate.name(), record: &kept, log_path: path, took },
+        );
+    }
+    match &verdict {
+        CiVerdict::Passed => notices::main_is_green(jobs, served),
+        CiVerdict::Failed { log, .. } | CiVerdict::TimedOut { log } | CiVerdict::Infra { log, .. } => {
+            let reason = words::queue::main_is_red(main.short(), Some(clock::now()));
+            notices::main_is_red(jobs, served, &reason, (log, log_path.as_deref()));
+        }
+    }
+    Ok(MainTest::Over)
 }
 
 /// A number that no run had before, also none of an earlier daemon: the run's log must not replace that of another.

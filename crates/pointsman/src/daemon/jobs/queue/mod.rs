@@ -13,6 +13,7 @@ mod handover;
 mod landing;
 mod notices;
 mod outcomes;
+mod outside;
 mod pushes;
 mod report;
 mod reverts;

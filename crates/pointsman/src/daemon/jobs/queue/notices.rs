@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use pointsman_core::concern;
+use pointsman_core::ids::Sha;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::part::question::Kind;
 use pointsman_core::task::Notice;
@@ -69,6 +70,13 @@ pub(super) fn main_is_green(jobs: &Jobs, served: &Served) {
     let key = concerns::key(&served.config.name, Kind::MainRed);
     let why = words::question::MAIN_IS_GREEN.to_owned();
     jobs.inbox.tell(Input::of_concern(key, concern::Event::Lifted { why }));
+}
+
+/// Tells that people pushed to main and that the queue goes on from there, once for each commit.
+pub(super) fn outside_push(jobs: &Jobs, served: &Served, main: &Sha, what: &str, by: Option<&str>) {
+    let project = &served.config.name;
+    let notice = words::notice::outside_push(project, what, by);
+    post(jobs, served, format!("outside-push:{project}:{main}"), notice);
 }
 
 fn post(jobs: &Jobs, served: &Served, key: String, notice: Notice) {

@@ -65,6 +65,9 @@ fn e2e_queue_a_persons_merge_of_a_pull_request_is_counted_and_lands_nothing_twic
     let daemon = shop().reviewed().start();
     let issue = daemon.file_issue("Apples", "write src/apples.txt apples\ncommit Add apples\npush\nphase awaiting_ci\nexpect CI passed\nphase awaiting_review\nexpect Merged\nphase done");
     let task = daemon.wait_state(issue, "awaiting_review");
+    daemon.json(&["merge-queue", "pause"]);
+    daemon.approve(issue);
+    daemon.wait_state(issue, "merge_queue");
     // On the forge, past us.
     let (head, branch) = (task["head_sha"].as_str().unwrap(), task["branch"].as_str().unwrap());
     assert_eq!(daemon.forge_git(&["rev-parse", branch]), head);
@@ -73,7 +76,7 @@ fn e2e_queue_a_persons_merge_of_a_pull_request_is_counted_and_lands_nothing_twic
     let status = daemon.wait_for("the merge to be counted", || {
         Some(daemon.json(&["merge-queue", "status"])).filter(|status| status["person_merges_total"] == 1)
     });
-    assert_eq!((&status["direct_merges_total"], &status["paused"]), (&0.into(), &false.into()));
+    assert_eq!((&status["direct_merges_total"], &status["frozen_by_audit"]), (&0.into(), &false.into()));
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
 }
 

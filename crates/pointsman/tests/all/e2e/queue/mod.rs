@@ -7,6 +7,7 @@ mod entering;
 mod gate;
 mod kill;
 mod main_moves;
+mod outside;
 mod prd;
 mod retesting;
 mod steering;

@@ -107,8 +107,10 @@ impl Reality {
         let fine = pushed.is_some_and(|sha| self.quality[sha] == Quality::Good)
             && pushed.is_some_and(|sha| self.landed_as(sha).is_none());
         match heard {
-            None | Some(Headline::NotMerged | Headline::Answer) if fine => Deed::Claim(Phase::AwaitingCi),
-            None | Some(Headline::NotMerged | Headline::Answer) => Deed::Work,
+            None | Some(Headline::NotMerged | Headline::Answer | Headline::WritePhase) if fine => {
+                Deed::Claim(Phase::AwaitingCi)
+            }
+            None | Some(Headline::NotMerged | Headline::Answer | Headline::WritePhase) => Deed::Work,
             Some(Headline::CiFailed | Headline::ChangesRequested | Headline::MergeConflict) => Deed::Work,
             Some(Headline::CiPassed) => Deed::Claim(Phase::AwaitingReview),
             Some(Headline::CiTimeout | Headline::Approved | Headline::NoReview | Headline::CheckpointNow) => {

@@ -144,7 +144,7 @@ impl Reality {
                 };
                 Outcome::learned(Event::Run(match checked {
                     Ok(()) => run::Event::Finished { generation, result },
-                    Err(why) => run::Event::GaveUp { generation, why },
+                    Err(why) => run::Event::GaveUp { generation, why, unusable: true },
                 }))
             }
             Effect::CleanUp if run.is_to_be_looked_through() => self.look_through(run),
