@@ -18,6 +18,15 @@ pub struct Sandbox {
     /// Empty if it is not inside.
     pub mounts: Vec<Mount>,
     pub network: String,
+    /// Destinations that a session may reach.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Destinations that CI, gates and review programs may reach.
+    #[serde(default)]
+    pub ci_hosts: Vec<String>,
+    /// Destinations that may have an address that is not public.
+    #[serde(default)]
+    pub private_hosts: Vec<String>,
     pub limits: Vec<Limit>,
 }
 

@@ -6,22 +6,35 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Members, Program, signals};
+use pointsman_adapters::proxy::{self, ProxyDir, RefusedCount};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
-use pointsman_core::config::{Config, SandboxSettings, Worktree};
+use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
+use pointsman_core::ids::Sha;
+use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, expand, registries};
 use pointsman_core::sandbox::{
-    CheckoutPaths, Enclosed, Limits, Outside, Place, SessionPaths, TOOL_VARIABLES, decide, plan,
+    CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
+    TOOL_VARIABLES, decide, plan,
 };
 use pointsman_core::words;
+use serde::{Deserialize, Serialize};
 
 use crate::daemon::LaunchSandbox;
-use crate::paths::ProjectPaths;
+use crate::paths::{Paths, ProjectPaths};
 use crate::remote::Environment;
+
+/// Where a sandbox finds the socket of the proxy.
+const PROXY_INSIDE: &str = "/run/pointsman-proxy";
+/// The most of a lock file that is read.
+const LOCK_FILE_CAP: usize = 16 << 20;
 
 /// Whether bubblewrap works does not change while a program runs.
 static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Outside>> = OnceLock::new();
@@ -32,13 +45,76 @@ pub(crate) struct Enclosure {
     environment: Environment,
     /// This program, which is the first inside.
     program: PathBuf,
+    /// What the operator of this machine allows.
+    machine: MachineConfig,
+    proxy: ProxyDir,
 }
 
 impl Enclosure {
     /// With the environment of the process that starts programs.
     pub(crate) fn new(environment: Environment) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context(words::daemon::process::own_program_unknown())?;
-        Ok(Self { environment, program })
+        let machine = machine_config(environment)?;
+        let proxy = ProxyDir::at(Paths::from_env(environment)?.proxy());
+        Ok(Self { environment, program, machine, proxy })
+    }
+
+    /// The destinations behind these words of a configuration. `agent` are the hosts of the session's own agent.
+    pub(crate) fn policy(&self, words: &[String], agent: &[String], paths: &ProjectPaths) -> Policy {
+        let packages: Packages = fs::read(paths.packages())
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
+        Policy {
+            hosts: expand(words, agent, &packages.hosts),
+            private_hosts: self.machine.sandbox.private_hosts.clone(),
+        }
+    }
+
+    /// Opens the way to the network for one sandbox. Answers the directory of its socket, and where it is shown.
+    pub(crate) fn open_network(&self, name: &str, policy: &Policy) -> anyhow::Result<(PathBuf, PathBuf)> {
+        let opened = self.proxy.open(&self.program, name, policy);
+        let opened = opened.with_context(|| words::daemon::process::no_proxy())?;
+        Ok((opened.shown(), PathBuf::from(PROXY_INSIDE)))
+    }
+
+    /// Starts the proxy again if it is gone and any sandbox needs it.
+    pub(crate) fn keep_network(&self) {
+        if self.proxy.is_used()
+            && let Err(error) = proxy::ensure_running(&self.proxy, &self.program)
+        {
+            tracing::error!(%error, "sandboxes have no network");
+        }
+    }
+
+    /// The destinations that a sandbox asked for in vain, a sentence each.
+    pub(crate) fn refused(&self, name: &str) -> Vec<String> {
+        let refused = self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default();
+        let line =
+            |(to, found): (&String, &RefusedCount)| words::sandbox::refused_line(to, found.count, found.why);
+        refused.0.iter().map(line).collect()
+    }
+
+    /// Closes the way to the network of a program in a checkout.
+    pub(crate) fn close_network(&self, name: &str) {
+        self.proxy.close(name);
+    }
+
+    fn through_proxy(&self, mut plan: Plan, policy: &Policy) -> Plan {
+        let is_loopback = |host: &&String| host.starts_with("127.") || host.starts_with("localhost:");
+        plan.network = Network::Proxy {
+            socket: Path::new(PROXY_INSIDE).join(proxy::SOCKET),
+            through: policy.hosts.iter().filter(is_loopback).cloned().collect(),
+        };
+        plan
+    }
+
+    fn machine_facts(&self) -> MachineFacts {
+        let mut operator = self.machine.sandbox.clone();
+        // bubblewrap would refuse to start for a path that is not there.
+        operator.read.retain(|path| path.exists());
+        operator.write.retain(|path| path.exists());
+        MachineFacts { operator, ..sandbox::look(self.environment) }
     }
 
     /// The sandbox of this machine, or the reason why there is none.
@@ -94,20 +170,24 @@ impl Enclosure {
         };
         let mirror = paths.mirror();
         let limits = Limits::of(&config.sandbox);
+        let policy = self.policy(&config.sandbox.ci_hosts, &[], paths);
+        let network = self.open_network(&ProjectPaths::proxy_name_in(checkout.dir), &policy)?;
         let enclosed = Enclosed::Checkout(CheckoutPaths {
             checkout: checkout.dir.to_owned(),
             objects: mirror.join("objects"),
             origin: origin_of(config, &mirror),
             result: checkout.answer.map(Path::to_owned),
             program: self.program.clone(),
+            network: Some(network),
         });
         let agent = sandbox::places_of(Some(&found), checkout.command);
-        let plan = plan(&sandbox::look(self.environment), &enclosed, &agent, limits);
+        let plan = self.through_proxy(plan(&self.machine_facts(), &enclosed, &agent, limits), &policy);
         let mut words = bubblewrap.command(&plan, checkout.dir, Lifetime::ProcessGroup);
         words.extend([self.program.clone().into_os_string(), "enter".into()]);
         if sandbox::has_limits(&limits) {
             words.push(serde_json::to_string(&limits)?.into());
         }
+        words.extend(["--network".into(), serde_json::to_string(&plan.network)?.into()]);
         words.push("--".into());
         Ok(Some(words))
     }
@@ -121,6 +201,7 @@ impl Enclosure {
         worktree: Worktree,
         session: SessionPaths,
         command: &[String],
+        policy: &Policy,
     ) -> Result<Option<LaunchSandbox>, String> {
         match self.place(settings, worktree) {
             Place::Inside => {}
@@ -134,12 +215,9 @@ impl Enclosure {
         let agent = sandbox::places_of(program.as_deref(), command);
         let runtime = session.socket.1.to_string_lossy().into_owned();
         let program = session.program.clone();
-        let plan = plan(
-            &sandbox::look(self.environment),
-            &Enclosed::Session(Box::new(session)),
-            &agent,
-            Limits::of(settings),
-        );
+        let plan =
+            plan(&self.machine_facts(), &Enclosed::Session(Box::new(session)), &agent, Limits::of(settings));
+        let plan = self.through_proxy(plan, policy);
         let mut env = BTreeMap::from([("POINTSMAN_RUNTIME_DIR".to_owned(), runtime)]);
         let tool = |name: &str| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?));
         env.extend(TOOL_VARIABLES.into_iter().filter_map(tool));
@@ -165,14 +243,20 @@ fn origin_of(config: &Config, mirror: &Path) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then(|| path.to_owned())
 }
 
-/// The first program inside: takes the limits on and becomes the command.
-pub(crate) fn enter(limits: Option<&str>, command: &[OsString]) -> anyhow::Result<Infallible> {
+/// The first program inside: takes the limits on, opens the way to the network and becomes the command.
+pub(crate) fn enter(
+    limits: Option<&str>,
+    network: Option<&str>,
+    command: &[OsString],
+) -> anyhow::Result<Infallible> {
     if let Some(limits) = limits {
         sandbox::apply(&serde_json::from_str(limits)?)?;
     }
     signals::unshield_this_thread()?;
+    let network: Network = network.map(serde_json::from_str).transpose()?.unwrap_or_default();
+    let env = relayed(&network, &std::env::current_exe()?)?;
     let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
-    let error = become_program(program, args);
+    let error = become_program(program, args, &env);
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
 }
 
@@ -190,12 +274,63 @@ pub(crate) fn confine(
         signals::unshield_this_thread()?;
     }
     let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
-    let error = become_program(program, args);
+    let error = become_program(program, args, &[]);
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
+}
+
+/// Starts the relay inside a sandbox; answers the variables that lead to it.
+pub(crate) fn relayed(network: &Network, program: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    match network {
+        Network::Shared => Ok(Vec::new()),
+        Network::Proxy { socket, through } => {
+            proxy::relay::start(program, socket, through).with_context(|| words::daemon::process::no_relay())
+        }
+    }
+}
+
+/// The registries that a project names, with the commit of main that was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Packages {
+    pub(crate) main: String,
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Looks at the landed main branch, unless it is still where it was.
+pub(crate) fn note_packages(mirror: &Mirror, main: &Sha, paths: &ProjectPaths) -> anyhow::Result<()> {
+    let known: Option<Packages> =
+        fs::read(paths.packages()).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if known.is_some_and(|known| known.main == main.as_str()) {
+        return Ok(());
+    }
+    let mut hosts = Vec::new();
+    for file in mirror.present(main, &REGISTRY_FILES)? {
+        // One that is too large or no file names nothing.
+        if let Ok(Some(text)) = mirror.read_file_at(main, &file, LOCK_FILE_CAP) {
+            hosts.extend(registries(&file, &String::from_utf8_lossy(&text)));
+        }
+    }
+    let packages = Packages { main: main.as_str().to_owned(), hosts };
+    Ok(phase_file::write_state_file(&paths.packages(), &serde_json::to_vec(&packages)?)?)
+}
+
+/// The machine's file; one that is not there sets nothing.
+fn machine_config(environment: Environment) -> anyhow::Result<MachineConfig> {
+    let named = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let path = named("POINTSMAN_MACHINE_CONFIG").or_else(|| {
+        let config = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?;
+        Some(config.join("pointsman/config.toml"))
+    });
+    let Some(path) = path else { return Ok(MachineConfig::default()) };
+    match fs::read_to_string(&path) {
+        Ok(text) => MachineConfig::parse(&text)
+            .map_err(|why| anyhow::anyhow!(words::sandbox::machine_file(&path, &why))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(MachineConfig::default()),
+        Err(error) => anyhow::bail!(words::sandbox::machine_file(&path, &error.to_string())),
+    }
 }
 
 /// Not a child: this process itself goes on as the command.
 #[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
-fn become_program(program: &OsString, args: &[OsString]) -> std::io::Error {
-    std::process::Command::new(program).args(args).exec()
+fn become_program(program: &OsString, args: &[OsString], env: &[(String, String)]) -> std::io::Error {
+    std::process::Command::new(program).args(args).envs(env.iter().map(|(name, value)| (name, value))).exec()
 }

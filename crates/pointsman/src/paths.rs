@@ -142,6 +142,16 @@ impl Paths {
         self.runtime.join("tmux.sock")
     }
 
+    /// The directory of the proxy, through which sandboxes reach the network.
+    pub fn proxy(&self) -> PathBuf {
+        self.runtime.join("proxy")
+    }
+
+    /// The name of a session's sandbox at the proxy.
+    pub(crate) fn proxy_name(session: &str) -> String {
+        format!("s-{}", short_hash(Path::new(session)))
+    }
+
     /// The file that is there while all work is halted.
     pub fn halted(&self) -> PathBuf {
         self.state.join("halted.json")
@@ -228,6 +238,16 @@ impl ProjectPaths {
 
     fn members(&self, name: &str) -> Members {
         Members { cgroup: cgroup::path(&short_hash(&self.root), name), ..Members::default() }
+    }
+
+    /// The name of the sandbox of a program in a checkout, at the proxy.
+    pub(crate) fn proxy_name_in(checkout: &Path) -> String {
+        format!("j-{}", short_hash(checkout))
+    }
+
+    /// The package registries that the landed main branch names, with its commit.
+    pub(crate) fn packages(&self) -> PathBuf {
+        self.root.join("packages.json")
     }
 
     /// The records of the processes of CI, gates and review programs.

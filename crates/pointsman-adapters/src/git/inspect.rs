@@ -138,6 +138,14 @@ impl Mirror {
         self.call("cat-file").args(["blob", blob.as_str()]).bytes().map(Some)
     }
 
+    /// Those of these paths that are in a commit.
+    pub fn present(&self, sha: &Sha, paths: &[&str]) -> Result<Vec<String>, Error> {
+        let listed = self.call("ls-tree").args(["-z", "--name-only", "--full-tree", sha.as_str(), "--"]);
+        let listed = listed.args(paths.iter().copied()).bytes()?;
+        let names = listed.split(|b| *b == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     pub(super) fn diff_call(&self, base: &Sha, head: &Sha, form: &[&str]) -> Call {
         self.call("diff")
             .args(["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"])

@@ -8,9 +8,27 @@ use std::process::Stdio;
 
 use rustix::fs::OFlags;
 
-use super::{Error, GroupLeadership, Run};
+use super::supervise::supervise;
+use super::{End, Error, GroupLeadership, Run};
 
 impl Run {
+    /// Starts it with this input and without output. Nobody waits for its end: it is for a process that ends itself at once.
+    pub fn start_unattended(self, input: Stdio) -> Result<(), Error> {
+        let mut command = self.command(GroupLeadership::Nobody)?;
+        command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+        self.spawn(command).map(drop)
+    }
+
+    /// Runs it to its end with this input and without output.
+    pub fn finish_with_input(self, input: Stdio) -> Result<End, Error> {
+        let mut command = self.command(GroupLeadership::Nobody)?;
+        command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = self.spawn(command)?;
+        let limits = self.limits;
+        supervise(&mut child, &[], Vec::new(), limits, None)
+            .map_err(|source| self.io_error("wait for", source))
+    }
+
     /// Starts it without input; what it says goes to the end of `log`.
     pub fn start_detached(self, log: &Path) -> Result<(), Error> {
         let opened = OpenOptions::new()

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use pointsman_core::config::MachineSandbox;
 use pointsman_core::sandbox::{
     Credential, MachineFacts, ProgramDir, SystemEntry, holds_credentials, installation_of, shows_etc,
     system_paths, tool_roots,
@@ -28,7 +29,8 @@ pub fn look(variable: impl Fn(&str) -> Option<OsString>) -> MachineFacts {
     let dirs: Vec<PathBuf> = dirs.into_iter().filter(|dir| dir.is_dir()).collect();
     let credentials = dirs.iter().chain(&roots).flat_map(|dir| credentials_in(dir)).collect();
     let path = dirs.into_iter().map(program_dir).collect();
-    MachineFacts { home, real_home, system: system(), path, roots, credentials }
+    let operator = MachineSandbox::default();
+    MachineFacts { home, real_home, system: system(), path, roots, credentials, operator }
 }
 
 /// The places of a command's program and of the files that its words name.

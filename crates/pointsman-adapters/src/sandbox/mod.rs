@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pointsman_core::sandbox::{Access, Limits, Outside, Plan};
+use pointsman_core::sandbox::{Access, Limits, Network, Outside, Plan};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::process::{self, Run};
@@ -73,6 +73,7 @@ impl Bubblewrap {
             "/dev",
             "--remount-ro",
             "/",
+            "--unshare-net",
             "--",
             "true",
         ]);
@@ -104,6 +105,10 @@ impl Bubblewrap {
         let mut say = |all: &[&OsStr]| words.extend(all.iter().map(|word| (*word).to_owned()));
         let w = OsStr::new;
         say(&ISOLATION.map(w));
+        match plan.network {
+            Network::Shared => {}
+            Network::Proxy { .. } => say(&[w("--unshare-net")]),
+        }
         if lifetime == Lifetime::Parent {
             say(&[w("--die-with-parent")]);
         }
@@ -179,7 +184,7 @@ pub fn apply(limits: &Limits) -> rustix::io::Result<()> {
 mod tests {
     use std::path::Path;
 
-    use pointsman_core::sandbox::{Access, Limits, Mount, Outside, Plan, Purpose};
+    use pointsman_core::sandbox::{Access, Limits, Mount, Network, Outside, Plan, Purpose};
 
     use super::{Bubblewrap, Lifetime, reason};
 
@@ -195,12 +200,14 @@ mod tests {
                 mount("/usr", Access::Read),
             ],
             limits: Limits { disk: Some(1024), ..Limits::default() },
+            network: Network::Proxy { socket: "/run/pointsman-proxy/proxy.sock".into(), through: Vec::new() },
         };
         let bubblewrap = Bubblewrap { program: "/usr/bin/bwrap".into(), version: String::new() };
         let words = bubblewrap.command(&plan, Path::new("/tree"), Lifetime::Parent);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
         let mounts = words[words.iter().position(|w| *w == "/dev").unwrap() + 1..].join(" ");
         assert!(words.contains(&"--die-with-parent") && words.contains(&"ALL"), "{words:?}");
+        assert!(words.contains(&"--unshare-net"), "{words:?}");
         assert_eq!(
             mounts,
             "--symlink usr/bin /bin --size 1024 --tmpfs /home/ann --bind /s/phases-1 /tmp --ro-bind /usr /usr \

@@ -105,6 +105,22 @@ impl Agent {
         }
     }
 
+    /// The hosts of its API, which the preset `agent` stands for. A program of the user's own has none that we know.
+    pub const fn api_hosts(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &["api.anthropic.com"],
+            Self::Codex => &["api.openai.com", "chatgpt.com"],
+            Self::Gemini => &["generativelanguage.googleapis.com"],
+            // Its provider is the user's choice.
+            Self::Opencode | Self::Program => &[],
+        }
+    }
+
+    /// Whether a variable names another address of the API, such as `ANTHROPIC_BASE_URL`.
+    pub fn is_base_url(variable: &str) -> bool {
+        variable.ends_with("_BASE_URL")
+    }
+
     /// The command of a session without a terminal whose output is a stream of turns in a conversation that the next turn takes
     /// up. None for an agent whose output is plain text: its command stays as it is.
     pub fn streaming(self, command: &[String], settings: Option<&str>) -> Option<Vec<String>> {

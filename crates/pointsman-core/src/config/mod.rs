@@ -11,6 +11,7 @@ mod document;
 mod entries;
 mod error;
 mod kinds;
+mod machine;
 mod numbers;
 mod sections;
 mod share;
@@ -35,6 +36,7 @@ pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
+pub use machine::{MachineConfig, MachineSandbox};
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
@@ -188,6 +190,8 @@ impl Config {
             processes: own.processes.unwrap_or(general.processes),
             memory: own.memory.or(general.memory),
             disk: own.disk.or(general.disk),
+            hosts: own.hosts.clone().unwrap_or_else(|| general.hosts.clone()),
+            ci_hosts: general.ci_hosts.clone(),
         }
     }
 

@@ -180,6 +180,10 @@ table! {
         memory: Option<Size>,
         /// Size of each temporary file system.
         disk: Option<Size>,
+        /// Destinations that a session may reach.
+        hosts: Vec<String>,
+        /// The same for CI, gates and review programs.
+        ci_hosts: Vec<String>,
     }
 }
 
@@ -190,6 +194,7 @@ table! {
         processes: Option<u32>,
         memory: Option<Size>,
         disk: Option<Size>,
+        hosts: Option<Vec<String>>,
     }
 }
 

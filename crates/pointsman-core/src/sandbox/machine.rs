@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::config::MachineSandbox;
+
 /// Directories of the system. Each is shown as it is: a directory, or a link into another one.
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
@@ -103,6 +105,8 @@ pub struct MachineFacts {
     pub roots: Vec<PathBuf>,
     /// Files with credentials directly inside of places that hold programs.
     pub credentials: Vec<Credential>,
+    /// What the operator of the machine adds.
+    pub operator: MachineSandbox,
 }
 
 /// A directory or file of the system.

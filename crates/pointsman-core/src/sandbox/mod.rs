@@ -5,6 +5,7 @@
 //! the facts and turns the plan into a command.
 
 mod machine;
+pub mod network;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,24 @@ pub use machine::{
 pub struct Plan {
     pub mounts: Vec<Mount>,
     pub limits: Limits,
+    #[serde(default)]
+    pub network: Network,
+}
+
+/// The network that those inside find.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// That of the machine. Earlier releases had no other.
+    #[default]
+    Shared,
+    /// None but a socket that leads to the proxy.
+    Proxy {
+        /// The socket, as it is seen inside.
+        socket: PathBuf,
+        /// Destinations on the loopback interface of the machine, which are not inside.
+        through: Vec<String>,
+    },
 }
 
 /// One place inside a sandbox.
@@ -84,6 +103,8 @@ pub enum Purpose {
     RunFiles,
     PhaseDirectory,
     Socket,
+    Network,
+    Operator,
     AgentSettings,
     AgentLogin,
     Objects,
@@ -138,6 +159,8 @@ pub struct SessionPaths {
     pub settings: Option<PathBuf>,
     /// Its login, shared by all sessions, and where it is shown.
     pub login: Option<(PathBuf, PathBuf)>,
+    /// The directory with the proxy's socket for this session, and where it is shown.
+    pub network: Option<(PathBuf, PathBuf)>,
 }
 
 impl SessionPaths {
@@ -154,6 +177,7 @@ impl SessionPaths {
         ];
         mounts.extend(self.gateway.as_deref().map(|gateway| write(gateway, Purpose::Gateway)));
         mounts.extend(self.settings.as_deref().map(|dir| write(dir, Purpose::AgentSettings)));
+        mounts.extend(network(self.network.as_ref()));
         let login = self.login.as_ref();
         mounts.extend(login.map(|(from, to)| shown_at(from, to, Access::Write, Purpose::AgentLogin)));
         mounts
@@ -170,6 +194,8 @@ pub struct CheckoutPaths {
     /// The file for its answer, if it gives one; it exists.
     pub result: Option<PathBuf>,
     pub program: PathBuf,
+    /// The directory with the proxy's socket for it, and where it is shown.
+    pub network: Option<(PathBuf, PathBuf)>,
 }
 
 impl CheckoutPaths {
@@ -179,6 +205,7 @@ impl CheckoutPaths {
         mounts.extend(self.origin.as_deref().map(|origin| read(origin, Purpose::Mirror)));
         mounts.push(write(&self.checkout, Purpose::Checkout));
         mounts.extend(self.result.as_deref().map(|file| write(file, Purpose::Result)));
+        mounts.extend(network(self.network.as_ref()));
         mounts
     }
 }
@@ -227,13 +254,24 @@ pub fn plan(machine: &MachineFacts, enclosed: &Enclosed, agent: &[PathBuf], limi
         Enclosed::Session(paths) => paths.mounts(),
         Enclosed::Checkout(paths) => paths.mounts(),
     };
+    for path in &machine.operator.read {
+        put(read(path, Purpose::Operator));
+    }
+    for path in &machine.operator.write {
+        put(write(path, Purpose::Operator));
+    }
     for mount in own {
         put(mount);
     }
     Plan {
         mounts: places.values().filter(|mount| !is_shown_already(mount, &places)).cloned().collect(),
         limits,
+        network: Network::Shared,
     }
+}
+
+fn network(dirs: Option<&(PathBuf, PathBuf)>) -> Option<Mount> {
+    dirs.map(|(from, to)| shown_at(from, to, Access::Read, Purpose::Network))
 }
 
 /// Whether the nearest place above shows the same thing already. A hidden file needs its directory to be there.

@@ -6,7 +6,7 @@ use super::{
     Access, CheckoutPaths, Credential, Enclosed, Limits, MachineFacts, Outside, Place, Plan, ProgramDir,
     SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan, shows_etc, tool_roots,
 };
-use crate::config::{Config, SandboxMode, Worktree};
+use crate::config::{Config, MachineSandbox, SandboxMode, Worktree};
 
 const HOME: &str = "/home/ann";
 
@@ -40,6 +40,7 @@ fn machine() -> MachineFacts {
             Credential { path: "/home/ann/.rustup/credentials".into() },
             Credential { path: "/home/ann/elsewhere/.npmrc".into() },
         ],
+        operator: MachineSandbox::default(),
     }
 }
 
@@ -58,6 +59,7 @@ fn session() -> Enclosed {
         program: "/usr/bin/pointsman".into(),
         settings: Some(root.join("agent-1")),
         login: None,
+        network: Some(("/run/user/1000/pointsman/proxy/1/shown".into(), "/run/pointsman-proxy".into())),
     }))
 }
 
@@ -93,6 +95,7 @@ fn a_session_sees_its_own_things_programs_and_the_system() {
         ("/home/ann/.rustup/credentials".to_owned(), "hidden"),
         ("/run".to_owned(), "empty"),
         ("/run/pointsman".to_owned(), "read"),
+        ("/run/pointsman-proxy".to_owned(), "read"),
         ("/srv/agent.sh".to_owned(), "read"),
         ("/tmp".to_owned(), "write"),
         ("/usr".to_owned(), "read"),
@@ -112,6 +115,7 @@ fn a_checkout_sees_no_socket_and_nothing_of_a_session() {
         origin: Some(root.join("mirror.git")),
         result: None,
         program: "/usr/bin/pointsman".into(),
+        network: None,
     });
     let plan = plan(&machine(), &checkout, &[], Limits::default());
     let own: Vec<&Path> =
@@ -156,6 +160,19 @@ fn a_home_behind_a_link_is_not_shown_by_its_real_name() {
         assert!(!facts.may_show(Path::new(path)), "{path}");
     }
     assert!(facts.may_show(Path::new("/data/ann/.local/share/tool")));
+}
+
+#[test]
+fn the_operator_of_the_machine_adds_paths() {
+    let operator = MachineSandbox {
+        read: vec!["/srv/tools".into()],
+        write: vec!["/srv/cache".into()],
+        private_hosts: Vec::new(),
+    };
+    let plan = plan(&MachineFacts { operator, ..machine() }, &session(), &[], Limits::default());
+    let shown = shown(&plan);
+    assert!(shown.contains(&("/srv/tools".to_owned(), "read")), "{shown:?}");
+    assert!(shown.contains(&("/srv/cache".to_owned(), "write")), "{shown:?}");
 }
 
 #[test]

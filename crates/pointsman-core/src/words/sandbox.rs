@@ -1,5 +1,8 @@
 //! Sentences about the sandbox: what is shown and why, what is missing and how to get it.
 
+use std::path::Path;
+
+use crate::sandbox::network::Refusal;
 use crate::sandbox::{Outside, Purpose};
 
 /// The reason why a place is visible inside.
@@ -18,6 +21,8 @@ pub fn purpose(why: Purpose) -> &'static str {
         Purpose::RunFiles => "the files of this session",
         Purpose::PhaseDirectory => "the phase directory of this session",
         Purpose::Socket => "the control socket of this session",
+        Purpose::Network => "the socket of the proxy, the only way to the network",
+        Purpose::Operator => "listed in the machine's configuration file",
         Purpose::AgentSettings => "the agent's settings for this session",
         Purpose::AgentLogin => "the agent's login",
         Purpose::Objects => "the history of the repository",
@@ -99,5 +104,61 @@ pub const MEMORY_ENFORCED: &str = "the kernel, for each process by itself (RLIMI
 /// What enforces the limit on disk space.
 pub const DISK_ENFORCED: &str = "the kernel, for each temporary file system; the working tree has no limit";
 
+/// The network of whatever runs outside, for `sandbox show`.
+pub const NETWORK_SHARED: &str = "the network of the machine: every host and every local port can be reached";
+
 /// The network of a sandbox, for `sandbox show`.
-pub const NETWORK: &str = "the network of the machine: every host and every local port can be reached";
+pub fn network(hosts: &[String]) -> String {
+    match hosts {
+        [] => "a network of its own that leads nowhere: no host is listed".to_owned(),
+        hosts => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
+    }
+}
+
+/// A path of the machine's file that is not absolute.
+pub fn relative_path(path: &Path) -> String {
+    format!("{}: paths in [sandbox] must be absolute", path.display())
+}
+
+/// The machine's file cannot be read.
+pub fn machine_file(path: &Path, why: &str) -> String {
+    format!("{}: {why}", path.display())
+}
+
+/// The reason of a refusal, as the end of a sentence.
+pub fn refusal(why: Refusal) -> &'static str {
+    match why {
+        Refusal::Malformed => "the request has no host and port",
+        Refusal::AddressLiteral => "addresses are not allowed, only names",
+        Refusal::NotListed => "the host is not listed in sandbox.hosts or sandbox.ci_hosts",
+        Refusal::Port => "the host is listed, but not with this port",
+        Refusal::PrivateAddress => "the name leads to an address of this machine or of a private network",
+        Refusal::Unresolvable => "the name has no address",
+        Refusal::Unreachable => "nobody takes a connection there",
+    }
+}
+
+/// The body of a refusal, for the agent or the log of a build. It says what to do.
+pub fn refused(destination: &str, why: Refusal) -> String {
+    let what = if destination.is_empty() { "this request" } else { destination };
+    let advice = match why {
+        Refusal::Malformed => "Ask for http://host/path, or CONNECT host:port.",
+        Refusal::AddressLiteral => "Use the name of the host.",
+        Refusal::NotListed | Refusal::Port => {
+            "Do not try to get around this. Work without it if you can. If the task needs it, say so in PHASE:escalate and \
+             name the host: a person can add it to [sandbox] in pointsman.toml."
+        }
+        Refusal::PrivateAddress => {
+            "Do not try to get around this. If the task needs it, say so in PHASE:escalate: a person can add it to \
+             private_hosts in the machine's configuration file."
+        }
+        Refusal::Unresolvable | Refusal::Unreachable => "Check the name, or try again later.",
+    };
+    format!("Pointsman did not connect to {what}: {}.\n{advice}\n", refusal(why))
+}
+
+/// One destination that a session asked for in vain, for `session explain` and the log of CI.
+pub fn refused_line(destination: &str, count: u64, why: Refusal) -> String {
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    format!("the sandbox refused {destination} {times}: {}", refusal(why))
+}

@@ -35,6 +35,7 @@ pub struct Setup {
     pub(super) name: String,
     pub(super) daemon_env: Vec<(String, String)>,
     pub(super) staged: bool,
+    machine: Option<String>,
     values: BTreeMap<String, String>,
     agent: Option<String>,
     files: Vec<(String, String)>,
@@ -48,6 +49,7 @@ impl Setup {
             name: "shop".to_owned(),
             daemon_env: Vec::new(),
             staged: false,
+            machine: None,
             values: DEFAULTS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             agent: None,
             files: vec![
@@ -98,6 +100,12 @@ impl Setup {
         self
     }
 
+    /// The machine's file has this text.
+    pub fn machine(mut self, toml: &str) -> Self {
+        self.machine = Some(toml.to_owned());
+        self
+    }
+
     /// The time and the machine are what [`TestDaemon::stage`] says.
     pub fn staged(mut self) -> Self {
         self.staged = true;
@@ -123,6 +131,9 @@ impl Setup {
             "[user]\n\tname = Ann\n\temail = ann@example.invalid\n[init]\n\tdefaultBranch = main\n",
         )
         .expect("a test's own directory can be written");
+        if let Some(text) = &self.machine {
+            write_file(&daemon.path("home/.config/pointsman/config.toml"), text);
+        }
         self.write_checkout(daemon, &daemon.path(&self.name));
     }
 

@@ -96,6 +96,9 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         fix: Some(text("remove it")),
         mounts: vec![sandbox::Mount { path: "/usr".into(), access: text("read"), why: text("the system") }],
         network: text("all of it"),
+        hosts: vec![text("api.example.org")],
+        ci_hosts: vec![text("mirror.example.org")],
+        private_hosts: vec![text("git.example.org:8443")],
         limits: sandbox::limits(&pointsman_core::sandbox::Limits::default(), false),
     };
     all.insert("sandbox show", shown([seen]));

@@ -58,6 +58,9 @@ impl Rehearsal {
 pub(crate) struct Enter {
     /// The limits, as JSON
     limits: Option<String>,
+    /// The way to the network, as JSON
+    #[arg(long)]
+    network: Option<String>,
     /// What to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -65,7 +68,7 @@ pub(crate) struct Enter {
 
 impl Enter {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match crate::enclosure::enter(self.limits.as_deref(), &self.command)? {}
+        match crate::enclosure::enter(self.limits.as_deref(), self.network.as_deref(), &self.command)? {}
     }
 }
 

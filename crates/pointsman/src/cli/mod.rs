@@ -38,6 +38,7 @@ mod journal;
 mod launch;
 mod man;
 mod merge_queue;
+mod network;
 mod notify;
 mod out;
 mod phase;
@@ -206,6 +207,10 @@ enum Command {
     #[command(hide = true)]
     Confine(launch::Confine),
     #[command(hide = true)]
+    Proxy(network::Proxy),
+    #[command(hide = true)]
+    Relay(network::Relay),
+    #[command(hide = true)]
     Keep(launch::Keep),
     #[command(hide = true)]
     RehearsalAgent(launch::Rehearsal),
@@ -321,6 +326,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Launch(arguments) => return arguments.run(),
         Command::Enter(arguments) => return arguments.run(),
         Command::Confine(arguments) => return arguments.run(),
+        Command::Proxy(arguments) => return arguments.run(),
+        Command::Relay(arguments) => return arguments.run(),
         Command::Keep(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }
@@ -336,6 +343,8 @@ impl Command {
             | Self::Launch(_)
             | Self::Enter(_)
             | Self::Confine(_)
+            | Self::Proxy(_)
+            | Self::Relay(_)
             | Self::Keep(_)
             | Self::RehearsalAgent(_) => true,
             Self::MergeQueue(command) => command.minds_interrupts(),

@@ -53,10 +53,16 @@ impl Command {
             program: std::env::current_exe()?,
             settings: Some(root.join("agent-1")),
             login: None,
+            network: Some((context.paths.proxy().join(&identity), PathBuf::from("/run/pointsman-proxy"))),
         };
+        let agent: Vec<String> =
+            config.agent_kind(role).api_hosts().iter().map(|host| (*host).to_owned()).collect();
+        let policy = enclosure.policy(&settings.hosts, &agent, &paths);
         let command = config.command(role);
         let shown = match &place {
-            Place::Inside => enclosure.around_session(&settings, config.dev.worktree, session, command),
+            Place::Inside => {
+                enclosure.around_session(&settings, config.dev.worktree, session, command, &policy)
+            }
             Place::Outside(_) | Place::Nowhere(_) => Ok(None),
         };
         let mounts = shown.map_err(Failure::failed)?.map(|shown| shown.plan.mounts).unwrap_or_default();
@@ -66,7 +72,13 @@ impl Command {
             why: reason.map(words::sandbox::outside),
             fix: reason.map(|why| words::sandbox::fix(why).to_owned()),
             mounts: mounts.iter().map(view::Mount::from).collect(),
-            network: words::sandbox::NETWORK.to_owned(),
+            network: match place {
+                Place::Inside => words::sandbox::network(&policy.hosts),
+                Place::Outside(_) | Place::Nowhere(_) => words::sandbox::NETWORK_SHARED.to_owned(),
+            },
+            hosts: policy.hosts,
+            ci_hosts: enclosure.policy(&config.sandbox.ci_hosts, &[], &paths).hosts,
+            private_hosts: policy.private_hosts,
             limits: view::limits(&Limits::of(&settings), rustix::process::geteuid().is_root()),
         };
         if context.out.is_json() {
@@ -94,6 +106,10 @@ fn print(context: &Context, view: &view::Sandbox) -> Result<(), Failure> {
     }
     out.table(&table, "Everything that this user can reach is visible.")?;
     out.line(format!("network: {}", view.network))?;
+    if view.place == view::Place::Inside {
+        let ci = if view.ci_hosts.is_empty() { "none".to_owned() } else { view.ci_hosts.join(", ") };
+        out.line(format!("CI, gates and review programs reach: {ci}"))?;
+    }
     for limit in &view.limits {
         let value = limit.value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());
         out.line(format!("{}: {value}; enforced by {}", limit.name, limit.enforced_by))?;

@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::hook_status::HookStatus;
 use super::{style, time};
 use crate::identity;
+use crate::paths::Paths;
 use crate::process_probe::{ProcessProbe, terminal};
 use crate::project::Project;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     evidence.push(listening(row, &messages));
     evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| message_line(message, now)));
     evidence.extend(work.iter().map(|work| doing(work, now)));
+    evidence.extend(Context::enclosure()?.refused(&Paths::proxy_name(&row.session)));
 
     let colour = colour(health);
     if context.out.is_json() {

@@ -1,5 +1,6 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +12,12 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::http::Count;
+use pointsman_core::agent::Agent;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::review::{Required, protected};
+use pointsman_core::role::Role;
+use pointsman_core::sandbox::network::{Policy, host_of};
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
@@ -128,6 +132,15 @@ impl Served {
             enclosure: Enclosure::new(environment)?,
             secrets,
         })
+    }
+
+    /// The destinations that a session of this role with this environment may reach.
+    pub(crate) fn session_policy(&self, role: Role, env: &BTreeMap<String, String>) -> Policy {
+        let known = self.config.agent_kind(role).api_hosts().iter().map(|host| (*host).to_owned());
+        let named =
+            env.iter().filter(|(name, _)| Agent::is_base_url(name)).filter_map(|(_, url)| host_of(url));
+        let agent: Vec<String> = known.chain(named).collect();
+        self.enclosure.policy(&self.config.sandbox(role).hosts, &agent, &self.paths)
     }
 
     /// The cost of asking every server of this project, by operation: its forge, its CI, and those by which people are told.

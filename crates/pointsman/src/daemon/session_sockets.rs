@@ -4,14 +4,15 @@
 //! again binds the socket anew in the same directory, so that a session inside finds it under the same name.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use pointsman_adapters::proxy::ProxyDir;
+use pointsman_adapters::unix_socket::bind_in;
 use rustix::net::{Shutdown, shutdown};
 
 use super::control::Control;
@@ -45,7 +46,7 @@ impl SessionSockets {
         let mut open = self.lock();
         if !open.contains_key(session) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-            let listener = Arc::new(bind(&dir)?);
+            let listener = Arc::new(bind_in(&dir, NAME)?);
             open.insert(session.to_owned(), Arc::clone(&listener));
             if let Some(control) = self.control.get() {
                 serve(session, &listener, control)?;
@@ -79,6 +80,7 @@ impl SessionSockets {
             // Wakes the thread that waits for the next caller.
             let _ = shutdown(&*listener, Shutdown::Both);
         }
+        ProxyDir::at(self.paths.proxy()).close(&Paths::proxy_name(session));
         let dir = self.dir(session);
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != io::ErrorKind::NotFound
@@ -90,19 +92,6 @@ impl SessionSockets {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<UnixListener>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Binds the socket through its directory's descriptor: the address of a socket is short, and paths can be long.
-fn bind(dir: &Path) -> io::Result<UnixListener> {
-    match fs::remove_file(dir.join(NAME)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let handle = File::open(dir)?;
-    let short = Path::new("/proc/self/fd").join(handle.as_raw_fd().to_string()).join(NAME);
-    let listener = UnixListener::bind(short)?;
-    fs::set_permissions(dir.join(NAME), fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 fn serve(session: &str, listener: &Arc<UnixListener>, control: &Arc<Control>) -> io::Result<()> {

@@ -239,11 +239,13 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_roles = factory::Watch::new(inbox.clone(), Arc::clone(&world));
+    let looked_at = Arc::clone(&world);
     let looking = [
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
         settings.start("files", move || {
+            keep_network(&looked_at);
             files.look();
             pending.look();
         })?,
@@ -277,6 +279,15 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         let _ = thread.join();
     }
     Ok(())
+}
+
+/// Starts the proxy of the sandboxes again if it is gone.
+fn keep_network(world: &EffectPerformer) {
+    let served =
+        world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values().next().cloned();
+    if let Some(served) = served {
+        served.enclosure.keep_network();
+    }
 }
 
 /// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing

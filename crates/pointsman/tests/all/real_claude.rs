@@ -43,6 +43,7 @@ pub(crate) fn shop(flags: &[&str]) -> Option<(Setup, ClaudeApi)> {
         .set("roles.dev.command", &serde_json::to_string(&command).unwrap())
         .set("timing.idle_look", "\"20s\"")
         .set("timing.park", "\"1s\"")
+        .machine(&format!("[sandbox]\nprivate_hosts = [\"{}\"]\n", api.url().trim_start_matches("http://")))
         .daemon_env("ANTHROPIC_BASE_URL", &api.url())
         .daemon_env("ANTHROPIC_API_KEY", KEY);
     let mut passed = vec!["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"];

@@ -25,6 +25,16 @@ pub fn is_stopping() -> &'static str {
     "the daemon is stopping"
 }
 
+/// The proxy of the sandboxes does not start.
+pub fn no_proxy() -> &'static str {
+    "the network proxy of the sandbox cannot be used"
+}
+
+/// The relay inside a sandbox does not start.
+pub fn no_relay() -> &'static str {
+    "the way from the sandbox to the network proxy cannot be opened"
+}
+
 /// All work is halted, for `status` and the log. An empty name is nobody known.
 pub fn halted(by: &str) -> String {
     let by = if by.is_empty() { String::new() } else { format!(" by {by}") };

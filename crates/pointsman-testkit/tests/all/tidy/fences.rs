@@ -151,6 +151,8 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
         &[
             // Prompts and outputs of a session without a terminal, after its end; no working tree.
             "crates/pointsman-adapters/src/headless/session_dir.rs",
+            // The sockets of a sandbox that has ended.
+            "crates/pointsman-adapters/src/proxy/client.rs",
             // Checkouts for CI, indexes that can be built again, and git's own leftovers of a killed process.
             "crates/pointsman-adapters/src/git/checkout.rs",
             "crates/pointsman-adapters/src/git/locks.rs",

@@ -20,6 +20,7 @@ use super::{Queue, QueueSelection, checkout_for, style};
 use crate::control::protocol::{QueueCommand, Request};
 use crate::daemon;
 use crate::enclosure::Checkout;
+use crate::paths::ProjectPaths;
 
 /// How much of a log's end is shown, in lines.
 const LINES: usize = 40;
@@ -79,12 +80,14 @@ fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried
     let log_path = dir.with_extension("log");
     let paths = queue.context.paths.project(&config.name);
     let checkout = Checkout { dir, command: gate, answer: None };
-    let run = daemon::run_in_checkout(&Context::enclosure()?, config, &paths, sha, &checkout)?
+    let enclosure = Context::enclosure()?;
+    let run = daemon::run_in_checkout(&enclosure, config, &paths, sha, &checkout)?
         .env("PROJECT_NAME", config.name.as_str());
     let job = run.start_job(&log_path).map_err(|error| Failure::failed(format!("{error:#}")))?;
     end_on_signal(job.killer())?;
-    let ended =
-        job.wait(config.timing.ci_timeout.into()).map_err(|error| Failure::failed(format!("{error:#}")))?;
+    let ended = job.wait(config.timing.ci_timeout.into());
+    enclosure.close_network(&ProjectPaths::proxy_name_in(dir));
+    let ended = ended.map_err(|error| Failure::failed(format!("{error:#}")))?;
     let log = daemon::tail(&fs::read(&log_path).unwrap_or_default());
     let Some(verdict) = daemon::verdict_of(ended.end, "gate", log) else {
         let _ = fs::remove_file(&log_path);

@@ -30,6 +30,8 @@ use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
 use crate::daemon::served::{Served, SessionFiles};
+use crate::enclosure::note_packages;
+use crate::paths::Paths;
 
 /// The most of a program that is read to see whether it is there.
 const PROGRAM_CAP: usize = 1 << 16;
@@ -269,7 +271,11 @@ impl EffectPerformer {
             Place::Outside(_) => None,
             Place::Nowhere(why) => return Err(EffectError::never(words::sandbox::required(&why))),
             Place::Inside => {
-                let socket = self.sockets.open(&owner.id().session(generation))?;
+                let name = owner.id().session(generation);
+                let socket = self.sockets.open(&name)?;
+                let policy = served.session_policy(role, &env);
+                let network = served.enclosure.open_network(&Paths::proxy_name(&name), &policy);
+                let network = network.map_err(|error| EffectError::later(format!("{error:#}")))?;
                 let session = SessionPaths {
                     tree: session_files.tree.clone(),
                     gateway: session_files.gateway.is_dir().then(|| session_files.gateway.clone()),
@@ -283,11 +289,12 @@ impl EffectPerformer {
                     program: self.program.clone(),
                     settings,
                     login,
+                    network: Some(network),
                 };
                 let (sandbox, worktree) = (served.config.sandbox(role), served.config.dev.worktree);
                 served
                     .enclosure
-                    .around_session(&sandbox, worktree, session, &argv)
+                    .around_session(&sandbox, worktree, session, &argv, &policy)
                     .map_err(EffectError::never)?
             }
         };
@@ -327,6 +334,8 @@ impl EffectPerformer {
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
         };
+        note_packages(&served.mirror, &base, &served.paths)
+            .map_err(|error| EffectError::later(format!("{error:#}")))?;
         let gateway = Gateway::create(&served.mirror, &session_files.gateway, &branch)?;
         gateway.show_primary(&served.primary, &base)?;
         let spec = TreeSpec {

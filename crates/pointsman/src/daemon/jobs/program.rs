@@ -18,7 +18,7 @@ use pointsman_core::{text, verdict, words};
 use super::Jobs;
 use crate::daemon::crash::crash_point;
 use crate::daemon::served::Served;
-use crate::enclosure::{Checkout, Enclosure};
+use crate::enclosure::{Checkout, Enclosure, note_packages};
 use crate::paths::{CHECKOUT_VARIABLE, ProjectPaths};
 
 /// How much of a log's end is told.
@@ -86,6 +86,9 @@ impl Program<'_> {
             check_out(served, self.sha, dir)?;
         }
         let checkout = Checkout { dir, command: self.command, answer: self.answer };
+        if let Some(main) = served.mirror.remote_head(&served.primary)? {
+            note_packages(&served.mirror, &main, &served.paths)?;
+        }
         let mut run = run_in_checkout(&served.enclosure, &served.config, &served.paths, self.sha, &checkout)?;
         for (name, value) in &self.env {
             run = run.env(*name, value);
@@ -105,6 +108,9 @@ impl Program<'_> {
         if left > 0 {
             tracing::warn!(job = self.name, left, "processes of a job do not end");
         }
+        let name = ProjectPaths::proxy_name_in(dir);
+        tell_refused(log_path, &served.enclosure.refused(&name));
+        served.enclosure.close_network(&name);
         jobs.lock().killers.remove(&self.name);
         jobs.freed.notify_all();
         Ok(ended?.end)
@@ -140,6 +146,17 @@ pub(crate) fn run_in_checkout(
     })
 }
 
+/// Adds to a log what the network refused: a build seldom says it itself.
+fn tell_refused(log: &Path, refused: &[String]) {
+    use std::io::Write;
+    if let (false, Ok(mut file)) = (refused.is_empty(), fs::OpenOptions::new().append(true).open(log)) {
+        for line in refused {
+            // The log is for people and agents alone.
+            let _ = writeln!(file, "pointsman: {line}");
+        }
+    }
+}
+
 /// The verdict of a program that ended so; none if it was called off.
 pub(crate) fn verdict_of(end: End, step: &str, log: String) -> Option<CiVerdict> {
     let (code, signal) = match end {
@@ -160,6 +177,7 @@ pub(in crate::daemon) fn clear_leftovers(served: &Served) {
     let Ok(entries) = fs::read_dir(served.paths.checkouts()) else { return };
     for path in entries.filter_map(|e| Some(e.ok()?.path())) {
         served.paths.members_in(&path).end(LEFT_BEHIND_LIMIT);
+        served.enclosure.close_network(&ProjectPaths::proxy_name_in(&path));
         let ended = census::end_with_variable(CHECKOUT_VARIABLE, &path);
         if ended > 0 {
             tracing::info!(dir = %path.display(), ended, "ended a job of an earlier daemon");

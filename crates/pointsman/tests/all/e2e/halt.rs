@@ -15,6 +15,11 @@ const HALTED_WITHIN: Duration = Duration::from_secs(2);
 /// The first session works until it is ended; the second one finishes.
 const AGENT: &str = r#"
 read -r greeting
+# Without a terminal every message is a turn of its own.
+case $greeting in
+*Merged*) echo PHASE:done > "$PHASE_FILE"; exit ;;
+*"CI passed"*) exit ;;
+esac
 exec 9>> "$(dirname "$POINTSMAN_RESULT_FILE")/held"
 case $POINTSMAN_SESSION in
 *.1)

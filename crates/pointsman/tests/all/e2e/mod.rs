@@ -31,6 +31,7 @@ mod hostile;
 mod idle;
 mod kill;
 mod leftovers;
+mod network;
 mod orders;
 mod outside_ci;
 mod phase_file;

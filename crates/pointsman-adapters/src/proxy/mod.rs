@@ -1,0 +1,72 @@
+//! The proxy through which everything inside a sandbox reaches the network, and nothing else does.
+//!
+//! It is a process of its own that outlives the daemon, as sessions do. Each sandbox has a directory with a policy, which it does
+//! not see, and a socket, which it does. The core decides about every destination ([`Policy`]); `request` reads what a
+//! program asks for; `server` connects and copies; `client` is the daemon's side. [`relay`] is the other end, inside.
+
+mod client;
+pub mod relay;
+mod request;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pointsman_core::sandbox::network::{Policy, Refusal};
+use serde::{Deserialize, Serialize};
+
+pub use client::{ProxyDir, ensure_running};
+pub use server::serve;
+
+/// The socket inside the directory that a sandbox sees.
+pub const SOCKET: &str = "proxy.sock";
+/// The directory of a sandbox's socket, beside its policy.
+const SHOWN: &str = "shown";
+const POLICY: &str = "policy.json";
+const REFUSED: &str = "refused.json";
+/// The socket on which the daemon speaks to the proxy.
+const CONTROL: &str = "control.sock";
+const LOCK: &str = "lock";
+
+/// Destinations that a sandbox asked for in vain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused(pub BTreeMap<String, RefusedCount>);
+
+/// The number of refusals, and the reason of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCount {
+    pub count: u64,
+    pub why: Refusal,
+}
+
+/// The directory of one sandbox, below that of the proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxDir(PathBuf);
+
+impl SandboxDir {
+    /// The directory of this name. Names become parts of paths.
+    pub(crate) fn below(dir: &Path, name: &str) -> Option<Self> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        (!name.is_empty() && name.chars().all(plain)).then(|| Self(dir.join(name)))
+    }
+
+    /// The directory that the sandbox sees.
+    pub fn shown(&self) -> PathBuf {
+        self.0.join(SHOWN)
+    }
+
+    /// The destinations that it asked for in vain.
+    pub fn refused(&self) -> Refused {
+        let text = fs::read(self.0.join(REFUSED)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn policy(&self) -> io::Result<Policy> {
+        Ok(serde_json::from_slice(&fs::read(self.0.join(POLICY))?)?)
+    }
+}

@@ -1,0 +1,72 @@
+//! The end inside a sandbox: a port of its loopback interface that leads to the proxy's socket, for programs that know proxies only
+//! by an address. It decides nothing.
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::process::Run;
+
+/// For the relay to leave its parent.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Variables that tell programs of a proxy. Some read one case, some the other.
+const VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// This sandbox itself: servers that a test starts.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Starts a relay beside whatever this process becomes. Answers the variables that lead to it. `through` are addresses of
+/// loopback that are reached through the proxy and not inside.
+pub fn start(program: &Path, socket: &Path, through: &[String]) -> io::Result<Vec<(String, String)>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = format!("http://{}", listener.local_addr()?);
+    // It starts the one that stays and ends: what we become has no child that it does not know.
+    let run = Run::new(program).arg("relay").arg(socket).inherit(&["PATH"]).time_limit(START_LIMIT);
+    let end = run.finish_with_input(Stdio::from(OwnedFd::from(listener))).map_err(io::Error::other)?;
+    if !end.success() {
+        return Err(io::Error::other(format!("the relay did not start: {end}")));
+    }
+    let is_through = |own: &str| through.iter().any(|host| host.starts_with(&format!("{own}:")));
+    let exceptions: Vec<&str> = OWN.into_iter().filter(|own| !is_through(own)).collect();
+    let set = VARIABLES.iter().map(|name| ((*name).to_owned(), address.clone()));
+    let unset = EXCEPTIONS.iter().map(|name| ((*name).to_owned(), exceptions.join(",")));
+    Ok(set.chain(unset).collect())
+}
+
+/// Relays what comes in on the socket that is our standard input, for ever.
+pub fn serve(listener: &TcpListener, socket: &Path) -> io::Result<()> {
+    loop {
+        let (stream, _) = match listener.accept() {
+            Ok(accepted) => accepted,
+            // A program that gave up meanwhile is no reason to leave the others alone.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(error) => return Err(error),
+        };
+        let socket = socket.to_owned();
+        std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            // Whoever asked sees that the connection is closed.
+            if let Ok(proxy) = UnixStream::connect(&socket) {
+                copy_both(&stream, &proxy);
+            }
+        })?;
+    }
+}
+
+fn copy_both(program: &TcpStream, proxy: &UnixStream) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut from, mut to) = (proxy, program);
+            let _ = io::copy(&mut from, &mut to);
+            let _ = program.shutdown(Shutdown::Both);
+        });
+        let (mut from, mut to) = (program, proxy);
+        let _ = io::copy(&mut from, &mut to);
+        let _ = proxy.shutdown(Shutdown::Write);
+    });
+}

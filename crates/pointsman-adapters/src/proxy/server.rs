@@ -1,0 +1,262 @@
+//! The proxy itself: one listener for each sandbox, two threads for each connection.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pointsman_core::sandbox::network::{Destination, Refusal};
+use pointsman_core::words;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
+
+use super::request::{Kind, parse, read_head};
+use super::{CONTROL, LOCK, REFUSED, Refused, RefusedCount, SOCKET, SandboxDir};
+use crate::phase_file;
+use crate::unix_socket::bind_in;
+
+/// For a program to say what it wants.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+/// For a server to take a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+/// Connections at a time, over all sandboxes and of one.
+const MOST: usize = 1024;
+const MOST_OF_ONE: usize = 256;
+/// Between two looks whether anybody needs the proxy.
+const LOOK: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+/// Without any sandbox the proxy goes; the daemon starts it again.
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+/// The name under which requests without a destination are counted.
+const MALFORMED: &str = "a request";
+/// Different destinations that are counted for one sandbox.
+const COUNTED: usize = 200;
+
+/// Serves the sandboxes whose directories are below `dir`, until nobody needs it. Returns at once if another one does already.
+pub fn serve(dir: &Path) -> io::Result<()> {
+    let lock = File::create(dir.join(LOCK))?;
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    let server =
+        Arc::new(Server { dir: dir.to_owned(), open: Mutex::default(), connections: AtomicUsize::new(0) });
+    for entry in fs::read_dir(dir)?.flatten().filter(|entry| entry.path().is_dir()) {
+        if let Some(name) = entry.file_name().to_str()
+            && let Err(error) = server.open(name)
+        {
+            eprintln!("pointsman proxy: {name}: {error}");
+        }
+    }
+    let control = bind_in(dir, CONTROL)?;
+    let mut needed_at = Instant::now();
+    while dir.is_dir() {
+        if poll(&mut [PollFd::new(&control, PollFlags::IN)], Some(&LOOK))? > 0 {
+            let (stream, _) = control.accept()?;
+            if let Err(error) = server.answer(&stream) {
+                eprintln!("pointsman proxy: {error}");
+            }
+        }
+        if server.is_needed() {
+            needed_at = Instant::now();
+        } else if needed_at.elapsed() > IDLE_LIMIT {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Server {
+    dir: PathBuf,
+    open: Mutex<BTreeMap<String, Arc<Listener>>>,
+    connections: AtomicUsize,
+}
+
+/// The listener of one sandbox.
+struct Listener {
+    dir: SandboxDir,
+    socket: UnixListener,
+    connections: AtomicUsize,
+    refused: Mutex<Refused>,
+}
+
+impl Server {
+    /// One order of the daemon: `open NAME` or `close NAME`.
+    fn answer(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(HEAD_LIMIT))?;
+        let mut line = String::new();
+        BufReader::new(stream.take(4096)).read_line(&mut line)?;
+        // Somebody only looks whether we are there.
+        if line.is_empty() {
+            return Ok(());
+        }
+        let done = match line.trim_end().split_once(' ') {
+            Some(("open", name)) => self.open(name),
+            Some(("close", name)) => {
+                self.close(name);
+                Ok(())
+            }
+            _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+        };
+        let mut stream = stream;
+        match done {
+            Ok(()) => stream.write_all(b"ok\n"),
+            Err(error) => stream.write_all(format!("{error}\n").as_bytes()),
+        }
+    }
+
+    fn open(self: &Arc<Self>, name: &str) -> io::Result<()> {
+        let malformed = || io::Error::from(io::ErrorKind::InvalidInput);
+        let dir = SandboxDir::below(&self.dir, name).ok_or_else(malformed)?;
+        dir.policy()?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.contains_key(name) {
+            return Ok(());
+        }
+        let socket = bind_in(&dir.shown(), SOCKET)?;
+        let refused = Mutex::new(dir.refused());
+        let listener = Arc::new(Listener { dir, socket, connections: AtomicUsize::new(0), refused });
+        open.insert(name.to_owned(), Arc::clone(&listener));
+        let server = Arc::clone(self);
+        std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || server.listen(&listener))?;
+        Ok(())
+    }
+
+    fn close(&self, name: &str) {
+        let closed = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(listener) = closed {
+            // Wakes its thread.
+            let _ = shutdown(&listener.socket, Shutdown::Both);
+        }
+    }
+
+    fn is_needed(&self) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, listener| {
+            let there = listener.dir.shown().is_dir();
+            if !there {
+                let _ = shutdown(&listener.socket, Shutdown::Both);
+            }
+            there
+        });
+        !open.is_empty() || self.connections.load(Ordering::SeqCst) > 0
+    }
+
+    fn listen(self: &Arc<Self>, listener: &Arc<Listener>) {
+        while let Ok((stream, _)) = listener.socket.accept() {
+            let (server, of) = (Arc::clone(self), Arc::clone(listener));
+            let all = self.connections.fetch_add(1, Ordering::SeqCst);
+            let own = listener.connections.fetch_add(1, Ordering::SeqCst);
+            let served = std::thread::Builder::new().name("connection".to_owned()).spawn(move || {
+                if all < MOST && own < MOST_OF_ONE {
+                    // A connection that breaks is its program's to notice.
+                    let _ = of.serve(&stream);
+                }
+                server.connections.fetch_sub(1, Ordering::SeqCst);
+                of.connections.fetch_sub(1, Ordering::SeqCst);
+            });
+            if served.is_err() {
+                self.connections.fetch_sub(1, Ordering::SeqCst);
+                listener.connections.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl Listener {
+    fn serve(&self, stream: &UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(HEAD_LIMIT))?;
+        let Some((head, rest)) = read_head(&mut &*stream)? else { return Ok(()) };
+        stream.set_read_timeout(None)?;
+        let request = match parse(&head) {
+            Ok(request) => request,
+            Err(refusal) => return self.refuse(stream, None, refusal),
+        };
+        let server = match self.connect(&request.destination) {
+            Ok(server) => server,
+            Err(refusal) => return self.refuse(stream, Some(&request.destination), refusal),
+        };
+        match request.kind {
+            Kind::Tunnel => (&*stream).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?,
+            Kind::Plain(head) => (&server).write_all(&head)?,
+        }
+        (&server).write_all(&rest)?;
+        copy_both(stream, &server)
+    }
+
+    /// Resolves once, and connects to an address that was looked at.
+    fn connect(&self, destination: &Destination) -> Result<TcpStream, Refusal> {
+        // Read each time: people may allow a host while a session runs.
+        let policy = self.dir.policy().map_err(|_| Refusal::NotListed)?;
+        let permit = policy.by_name(destination)?;
+        let found = (destination.host.as_str(), destination.port).to_socket_addrs();
+        let addresses: Vec<SocketAddr> = found.map_err(|_| Refusal::Unresolvable)?.collect();
+        let mut refusal = Refusal::Unresolvable;
+        for address in addresses {
+            match permit.allows(address.ip()) {
+                Ok(()) => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+                    Ok(stream) => return Ok(stream),
+                    Err(_) => refusal = Refusal::Unreachable,
+                },
+                // One private address among others is a trick: nothing of the name is reached.
+                Err(private) => return Err(private),
+            }
+        }
+        Err(refusal)
+    }
+
+    fn refuse(
+        &self,
+        mut stream: &UnixStream,
+        destination: Option<&Destination>,
+        refusal: Refusal,
+    ) -> io::Result<()> {
+        let asked = destination.map(ToString::to_string).unwrap_or_default();
+        self.count(destination.map_or(MALFORMED, |_| &asked), refusal);
+        let body = words::sandbox::refused(&asked, refusal);
+        let status = match refusal {
+            Refusal::Unresolvable | Refusal::Unreachable => "502 Bad Gateway",
+            Refusal::Malformed => "400 Bad Request",
+            Refusal::AddressLiteral | Refusal::NotListed | Refusal::Port | Refusal::PrivateAddress => {
+                "403 Forbidden"
+            }
+        };
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    fn count(&self, asked: &str, why: Refusal) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.0.len() < COUNTED || refused.0.contains_key(asked) {
+            let entry = refused.0.entry(asked.to_owned()).or_insert(RefusedCount { count: 0, why });
+            entry.count += 1;
+            let text = serde_json::to_vec(&*refused).unwrap_or_default();
+            // Only people miss it.
+            let _ = phase_file::write_state_file(&self.dir.0.join(REFUSED), &text);
+        }
+    }
+}
+
+/// Copies until both sides have said all.
+fn copy_both(program: &UnixStream, server: &TcpStream) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let answers = std::thread::Builder::new().name("answers".to_owned()).spawn_scoped(scope, || {
+            let (mut from, mut to) = (server, program);
+            let copied = io::copy(&mut from, &mut to);
+            let _ = program.shutdown(std::net::Shutdown::Both);
+            copied
+        })?;
+        let (mut from, mut to) = (program, server);
+        let copied = io::copy(&mut from, &mut to);
+        let _ = server.shutdown(std::net::Shutdown::Write);
+        let _ = answers.join();
+        copied.map(drop)
+    })
+}

@@ -1,0 +1,54 @@
+//! The hidden commands of the network of sandboxes: the proxy outside, and the relay inside that leads to it.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use pointsman_adapters::process::Run;
+use pointsman_adapters::proxy::{self, relay};
+
+use super::failure::Failure;
+
+/// Serve the network of all sandboxes; the daemon's own
+#[derive(Debug, Args)]
+pub(crate) struct Proxy {
+    /// The directory of their sockets
+    dir: PathBuf,
+}
+
+impl Proxy {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        // It outlives the daemon, and its terminal.
+        let _ = rustix::process::setsid();
+        proxy::serve(&self.dir)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Lead the socket that is standard input to the proxy; the daemon's own
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    /// The proxy's socket
+    socket: PathBuf,
+    /// Stay and do it, instead of starting the process that does
+    #[arg(long)]
+    serve: bool,
+}
+
+impl Relay {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let listener = io::stdin().as_fd().try_clone_to_owned()?;
+        if self.serve {
+            // An interrupt on the agent's terminal is not for us.
+            let _ = rustix::process::setsid();
+            relay::serve(&TcpListener::from(listener), &self.socket)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let run = Run::new(std::env::current_exe()?).arg("relay").arg("--serve").arg(&self.socket);
+        run.start_unattended(listener.into()).map_err(|error| Failure::failed(format!("{error:#}")))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

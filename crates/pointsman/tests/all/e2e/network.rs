@@ -1,0 +1,221 @@
+//! The network of a sandbox: nothing is reached directly, and through the proxy only what is listed.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pointsman_adapters::sandbox::Bubblewrap;
+use pointsman_testkit::{TestDaemon, not_run};
+
+use super::shop;
+
+/// A server on the loopback interface of the machine that counts who comes, by TCP and by UDP.
+struct Canary {
+    port: u16,
+    visits: Arc<AtomicUsize>,
+    datagrams: Arc<AtomicUsize>,
+}
+
+impl Canary {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let visits = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&visits);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let mut head = [0; 4096];
+                let _ = stream.read(&mut head);
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nreached");
+            }
+        });
+        let datagrams = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&datagrams);
+        let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+        std::thread::spawn(move || {
+            while socket.recv(&mut [0; 16]).is_ok() {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { port, visits, datagrams }
+    }
+
+    fn visits(&self) -> usize {
+        self.visits.load(Ordering::SeqCst)
+    }
+}
+
+/// Everything that a branch's CI, or an agent, tries. `reached` is printed for what it should not.
+const PROBES: &str = r#"
+. ./targets
+try() { name=$1; shift; if timeout 10 "$@" > out 2>&1 && grep -q reached out; then echo "reached $name"; else echo "kept from $name"; cat out; fi; }
+ask() { exec 3<> "/dev/tcp/$1/$2" && printf '%s\r\n\r\n' "$3" >&3 && cat <&3; }
+export -f ask
+proxy=${HTTP_PROXY#http://}
+to="${proxy%:*} ${proxy#*:}"
+try direct bash -c "ask 127.0.0.1 $closed 'GET / HTTP/1.0'"
+try direct-to-the-listed bash -c "ask 127.0.0.1 $open 'GET / HTTP/1.0'"
+try name-of-this-machine bash -c "ask localhost $closed 'GET / HTTP/1.0'"
+try abstract-socket python3 -c "
+import socket
+s = socket.socket(socket.AF_UNIX); s.connect(b'\0$abstract'); print(s.recv(100))"
+try udp bash -c "exec 3<> /dev/udp/127.0.0.1/$closed && echo x >&3"
+try unlisted bash -c "ask $to 'CONNECT unlisted.example.org:443 HTTP/1.1'"
+try address bash -c "ask $to 'CONNECT 127.0.0.1:$closed HTTP/1.1'"
+try address-in-one-number bash -c "ask $to 'CONNECT 2130706433:$closed HTTP/1.1'"
+try private-name bash -c "ask $to 'GET http://localhost:$closed/ HTTP/1.1'"
+try host-header bash -c "ask $to 'GET http://127.0.0.1:$closed/ HTTP/1.1
+Host: 127.0.0.1:$open'"
+answer=$(timeout 10 bash -c "ask $to 'GET http://127.0.0.1:$open/ HTTP/1.1'")
+case $answer in *reached*) echo "can reach what is listed" ;; *) echo "cannot reach what is listed: $answer" ;; esac
+answer=$(timeout 10 bash -c "ask $to 'CONNECT unlisted.example.org:443 HTTP/1.1'")
+case $answer in *"Do not try to get around this"*) echo "is told what to do" ;; *) echo "is not told: $answer" ;; esac
+test "$https_proxy" = "$HTTP_PROXY" && test "$ALL_PROXY" = "$all_proxy" && echo "has all variables"
+rm -f out
+"#;
+
+fn works() -> bool {
+    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
+        Ok(_) => true,
+        Err(why) => {
+            not_run("bwrap", &format!("{why:?}"));
+            false
+        }
+    }
+}
+
+/// What the probes are about.
+struct World {
+    daemon: TestDaemon,
+    open: Canary,
+    closed: Canary,
+    _abstract: UnixListener,
+}
+
+fn world(mode: &str, agent: Option<&str>, ci: &str) -> World {
+    let (open, closed) = (Canary::start(), Canary::start());
+    let name = format!("pointsman-canary-{}", closed.port);
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    let accepting = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in accepting.incoming().flatten() {
+            let _ = stream.write_all(b"reached");
+        }
+    });
+    let listed = format!("[\"127.0.0.1:{}\", \"localhost:{}\"]", open.port, closed.port);
+    let mut setup = shop()
+        .file("ci.sh", ci)
+        .set("sandbox.mode", &format!("{mode:?}"))
+        .set("sandbox.hosts", &listed)
+        .set("sandbox.ci_hosts", &listed);
+    if let Some(agent) = agent {
+        setup = setup.agent(agent);
+    }
+    let machine = format!("[sandbox]\nprivate_hosts = [\"127.0.0.1:{}\"]\n", open.port);
+    let daemon = setup.machine(&machine).start();
+    let targets = format!("open={}\nclosed={}\nabstract={name}\n", open.port, closed.port);
+    fs::write(daemon.checkout().join("targets"), targets).unwrap();
+    let git = |words: &[&str]| daemon.git_in(&daemon.checkout(), words);
+    git(&["add", "targets"]);
+    git(&["commit", "--quiet", "--message=Aim"]);
+    daemon.json(&["sync"]);
+    World { daemon, open, closed, _abstract: listener }
+}
+
+fn reached(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.trim().strip_prefix("reached ")).collect()
+}
+
+fn inside(text: &str, world: &World) {
+    assert_eq!(reached(text), [""; 0], "{text}");
+    for control in ["can reach what is listed", "is told what to do", "has all variables"] {
+        assert!(text.contains(control), "{control}: {text}");
+    }
+    assert_eq!(world.closed.visits(), 0, "{text}");
+    assert_eq!(world.closed.datagrams.load(Ordering::SeqCst), 0, "{text}");
+    assert!(world.open.visits() > 0);
+}
+
+#[test]
+fn e2e_sandbox_network_of_ci_leads_only_to_what_is_listed() {
+    if !works() {
+        return;
+    }
+    let ci = format!("#!/bin/bash\n{PROBES}\n! grep -rn BUG src\n");
+    let world = world("require", None, &ci);
+    let issue = world.daemon.file_issue("Apples", &super::clean("apples"));
+    world.daemon.wait_closed(issue);
+    let log = world.daemon.run(&["ci", "logs", &issue.to_string()]).stdout;
+    inside(&log, &world);
+    assert!(log.contains("pointsman: the sandbox refused unlisted.example.org:443"), "{log}");
+    let shown = world.daemon.json(&["sandbox", "show"]);
+    assert!(shown["hosts"].as_array().unwrap().contains(&format!("127.0.0.1:{}", world.open.port).into()));
+}
+
+#[test]
+fn e2e_sandbox_network_probes_reach_their_targets_outside() {
+    let ci = format!("#!/bin/bash\n{PROBES}\ntrue\n");
+    let world = world("off", None, &ci);
+    let issue = world.daemon.file_issue("Apples", &super::clean("apples"));
+    world.daemon.wait_closed(issue);
+    let log = world.daemon.run(&["ci", "logs", &issue.to_string()]).stdout;
+    let found = reached(&log);
+    for name in ["direct", "direct-to-the-listed", "name-of-this-machine", "abstract-socket"] {
+        assert!(found.contains(&name), "{name}: {log}");
+    }
+    assert!(world.closed.datagrams.load(Ordering::SeqCst) > 0, "{log}");
+}
+
+/// The agent probes, is told of refusals, and goes on after the proxy was killed.
+const AGENT: &str = r#"
+read -r greeting
+{ PROBES } > probes.txt 2>&1
+touch "$(dirname "$POINTSMAN_RESULT_FILE")/probed"
+while [ ! -e "$(dirname "$POINTSMAN_RESULT_FILE")/go" ]; do sleep 0.05; done
+for i in $(seq 100); do
+    answer=$(timeout 10 bash -c "ask $to 'GET http://127.0.0.1:$open/ HTTP/1.1'")
+    case $answer in *reached*) echo "can reach it again" >> probes.txt; break ;; esac
+    sleep 0.2
+done
+git add -A && git commit -qm "Probe" && git push -q origin HEAD
+echo PHASE:awaiting_ci > "$PHASE_FILE"
+while read -r line; do case $line in *Merged*) echo PHASE:done > "$PHASE_FILE" ;; esac; done
+"#;
+
+#[test]
+fn e2e_sandbox_network_of_an_agent_leads_only_to_what_is_listed_and_survives_the_proxy() {
+    if !works() {
+        return;
+    }
+    let world = world("require", Some(&AGENT.replace("PROBES", PROBES)), "#!/bin/sh\ntrue\n");
+    let daemon = &world.daemon;
+    let issue = daemon.file_issue_with("Probe", "Probe it.");
+    let run = daemon.session_files(issue).join("run-1");
+    daemon.wait_for("the agent to have probed", || run.join("probed").exists().then_some(()));
+    let explained = daemon.run(&["session", "explain", &issue.to_string()]).stdout;
+    assert!(explained.contains("the sandbox refused unlisted.example.org:443"), "{explained}");
+    let proxies = || {
+        let dir = daemon.control_socket().parent().unwrap().join("proxy");
+        pointsman_adapters::process::census::with_words(&["proxy", &dir.to_string_lossy()])
+    };
+    let [proxy] = proxies()[..] else { panic!("one proxy: {:?}", proxies()) };
+    daemon.restart();
+    assert_eq!(proxies(), [proxy], "it outlives the daemon");
+    pointsman_adapters::process::Process::of(proxy).unwrap().kill();
+    daemon.wait_for("another proxy", || proxies().iter().any(|pid| *pid != proxy).then_some(()));
+    fs::write(run.join("go"), "").unwrap();
+    daemon.wait_closed(issue);
+    let url = daemon.json(&["forge", "url"]);
+    let repository = Path::new(url["url"].as_str().unwrap()).to_owned();
+    let probes = daemon.git_in(&repository, &["show", "main:probes.txt"]);
+    inside(&probes, &world);
+    assert!(probes.contains("can reach it again"), "{probes}");
+}
