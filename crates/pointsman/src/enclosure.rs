@@ -19,7 +19,7 @@ use pointsman_adapters::proxy::{self, ProxyDir, RefusedCount};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
-use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, expand, registries};
+use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
 use pointsman_core::sandbox::{
     CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
     TOOL_VARIABLES, decide, plan,
@@ -93,6 +93,20 @@ impl Enclosure {
         let line =
             |(to, found): (&String, &RefusedCount)| words::sandbox::refused_line(to, found.count, found.why);
         refused.0.iter().map(line).collect()
+    }
+
+    /// The destinations that a sandbox asked for and that nobody listed.
+    pub(crate) fn unlisted(&self, name: &str) -> Vec<String> {
+        let refused = self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default();
+        let listed = |found: &RefusedCount| match found.why {
+            Refusal::NotListed | Refusal::Port => false,
+            Refusal::Malformed
+            | Refusal::AddressLiteral
+            | Refusal::PrivateAddress
+            | Refusal::Unresolvable
+            | Refusal::Unreachable => true,
+        };
+        refused.0.into_iter().filter(|(_, found)| !listed(found)).map(|(to, _)| to).collect()
     }
 
     /// Closes the way to the network of a program in a checkout.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::sandbox::network::Refusal;
 use crate::sandbox::{Outside, Purpose};
+use crate::text::clean_line;
 
 /// The reason why a place is visible inside.
 pub fn purpose(why: Purpose) -> &'static str {
@@ -161,4 +162,13 @@ pub fn refused(destination: &str, why: Refusal) -> String {
 pub fn refused_line(destination: &str, count: u64, why: Refusal) -> String {
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     format!("the sandbox refused {destination} {times}: {}", refusal(why))
+}
+
+/// The reason why a red run of CI is nobody's fault: it asked for hosts that are not listed.
+pub fn unlisted(destinations: &[String]) -> String {
+    let shown: Vec<String> = destinations.iter().take(8).map(|to| clean_line(to, 80)).collect();
+    format!(
+        "it asked for {}, which the sandbox does not allow. List the hosts in `sandbox.ci_hosts` of pointsman.toml, then let it be tested again",
+        shown.join(", ")
+    )
 }

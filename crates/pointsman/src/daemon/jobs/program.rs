@@ -46,6 +46,8 @@ pub(super) struct Ran {
     pub(super) end: End,
     pub(super) log: String,
     pub(super) log_path: PathBuf,
+    /// Destinations that it asked for and that nobody listed.
+    unlisted: Vec<String>,
     /// The checkout, removed when this goes: nobody has to wait for that.
     _checkout: Spent,
 }
@@ -74,13 +76,21 @@ impl Program<'_> {
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Served) -> anyhow::Result<Ran> {
         let dir = served.paths.checkouts().join(&self.name);
         let log_path = served.paths.logs().join(format!("{}.log", self.name));
-        let ended = self.run_in(jobs, served, &dir, &log_path);
+        let mut unlisted = Vec::new();
+        let ended = self.run_in(jobs, served, &dir, &log_path, &mut unlisted);
         let checkout = Spent::new(&dir);
         let bytes = fs::read(&log_path).unwrap_or_default();
-        Ok(Ran { end: ended?, log: tail(&bytes), log_path, _checkout: checkout })
+        Ok(Ran { end: ended?, log: tail(&bytes), log_path, unlisted, _checkout: checkout })
     }
 
-    fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<End> {
+    fn run_in(
+        &self,
+        jobs: &Arc<Jobs>,
+        served: &Served,
+        dir: &Path,
+        log_path: &Path,
+        unlisted: &mut Vec<String>,
+    ) -> anyhow::Result<End> {
         // One that was made ahead is as good.
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             check_out(served, self.sha, dir)?;
@@ -110,6 +120,7 @@ impl Program<'_> {
         }
         let name = ProjectPaths::proxy_name_in(dir);
         tell_refused(log_path, &served.enclosure.refused(&name));
+        *unlisted = served.enclosure.unlisted(&name);
         served.enclosure.close_network(&name);
         jobs.lock().killers.remove(&self.name);
         jobs.freed.notify_all();
@@ -120,7 +131,14 @@ impl Program<'_> {
 impl Ran {
     /// What it means as a verdict; none if it was cancelled because the daemon stops.
     pub(super) fn verdict(&self, step: &str) -> Option<CiVerdict> {
-        verdict_of(self.end, step, self.log.clone())
+        let verdict = verdict_of(self.end, step, self.log.clone())?;
+        Some(match verdict {
+            // Nobody who writes commits can mend that: a person lists the host, or does not.
+            CiVerdict::Failed { log, .. } if !self.unlisted.is_empty() => {
+                CiVerdict::Infra { reason: words::sandbox::unlisted(&self.unlisted), log }
+            }
+            verdict => verdict,
+        })
     }
 }
 

@@ -219,3 +219,18 @@ fn e2e_sandbox_network_of_an_agent_leads_only_to_what_is_listed_and_survives_the
     inside(&probes, &world);
     assert!(probes.contains("can reach it again"), "{probes}");
 }
+
+#[test]
+fn e2e_sandbox_network_a_red_ci_that_asked_for_an_unlisted_host_costs_no_fix() {
+    if !works() {
+        return;
+    }
+    let ci = "#!/bin/bash\nproxy=${HTTP_PROXY#http://}\nexec 3<> \"/dev/tcp/${proxy%:*}/${proxy#*:}\"\n\
+              printf 'CONNECT registry.example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3\ncat <&3\nexit 1\n";
+    let daemon = shop().file("ci.sh", ci).start();
+    let issue = daemon.file_issue("Apples", &super::clean("apples"));
+    let task = daemon.wait_state(issue, "escalated");
+    let reason = task["reason"].as_str().unwrap();
+    assert!(reason.contains("registry.example.org:443") && reason.contains("sandbox.ci_hosts"), "{reason}");
+    assert_eq!(task["attempts"]["ci_fixes"], 0, "{task}");
+}
