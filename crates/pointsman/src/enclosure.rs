@@ -74,7 +74,7 @@ impl Enclosure {
     /// Opens the way to the network for one sandbox. Answers the directory of its socket, and where it is shown.
     pub(crate) fn open_network(&self, name: &str, policy: &Policy) -> anyhow::Result<(PathBuf, PathBuf)> {
         let opened = self.proxy.open(&self.program, name, policy);
-        let opened = opened.with_context(|| words::daemon::process::no_proxy())?;
+        let opened = opened.with_context(words::daemon::process::no_proxy)?;
         Ok((opened.shown(), PathBuf::from(PROXY_INSIDE)))
     }
 
@@ -297,7 +297,7 @@ pub(crate) fn relayed(network: &Network, program: &Path) -> anyhow::Result<Vec<(
     match network {
         Network::Shared => Ok(Vec::new()),
         Network::Proxy { socket, through } => {
-            proxy::relay::start(program, socket, through).with_context(|| words::daemon::process::no_relay())
+            proxy::relay::start(program, socket, through).with_context(words::daemon::process::no_relay)
         }
     }
 }
