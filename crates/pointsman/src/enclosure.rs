@@ -52,10 +52,10 @@ pub(crate) struct Enclosure {
 
 impl Enclosure {
     /// With the environment of the process that starts programs.
-    pub(crate) fn new(environment: Environment) -> anyhow::Result<Self> {
+    pub(crate) fn new(environment: Environment, paths: &Paths) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context(words::daemon::process::own_program_unknown())?;
         let machine = machine_config(environment)?;
-        let proxy = ProxyDir::at(Paths::from_env(environment)?.proxy());
+        let proxy = ProxyDir::at(paths.proxy());
         Ok(Self { environment, program, machine, proxy })
     }
 

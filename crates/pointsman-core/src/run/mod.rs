@@ -356,8 +356,10 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
         Some(Subject::Review { .. }) => review::Answer::read(result).map(drop),
         Some(Subject::Action { .. }) => action::Report::read(result).map(drop),
         Some(Subject::Vault { .. }) => vault::Opinion::read(result).map(drop),
-        // A project's own formula for a role may answer otherwise.
-        None if run.formula.name == run.formula.role().formula() => run.formula.role().check_answer(result),
+        // Only what rules have asked has an answer, and a project's own formula for a role may answer otherwise.
+        None if run.briefing.is_some() && run.formula.name == run.formula.role().formula() => {
+            run.formula.role().check_answer(result)
+        }
         None => Ok(()),
     }
 }

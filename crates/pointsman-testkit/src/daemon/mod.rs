@@ -56,6 +56,7 @@ impl TestDaemon {
             fs::create_dir(daemon.path(dir)).expect("a test's own directory can be written");
         }
         daemon.setup.write(&daemon);
+        daemon.register();
         daemon
     }
 
@@ -69,11 +70,16 @@ impl TestDaemon {
         self.start_command(&["up"], env);
     }
 
+    /// The operator accepts the settings as they are: nothing of a file is used before that.
+    fn register(&self) {
+        let _ = self.run(&["project", "add", &self.checkout().to_string_lossy()]);
+    }
+
     /// Starts another command that says `ready` and stays, in the daemon's place.
     pub fn start_command(&self, arguments: &[&str], env: &[(&str, &str)]) {
         // The operator accepts the settings as they are. What is wrong with them is told by the daemon.
         if arguments.first() == Some(&"up") {
-            let _ = self.run(&["project", "add", &self.checkout().to_string_lossy()]);
+            self.register();
         }
         let mut command = self.command(&[&["--no-color"], arguments].concat());
         for (name, value) in self.setup.daemon_env.iter().map(|(n, v)| (n.as_str(), v.as_str())) {

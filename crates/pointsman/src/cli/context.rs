@@ -325,7 +325,7 @@ impl Context {
 
     /// The sandbox around programs of a project that this command runs.
     pub(crate) fn enclosure() -> anyhow::Result<Enclosure> {
-        Enclosure::new(ENVIRONMENT)
+        Enclosure::new(ENVIRONMENT, &Paths::from_env(ENVIRONMENT)?)
     }
 
     /// The directories in which programs are found.

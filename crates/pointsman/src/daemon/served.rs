@@ -129,7 +129,7 @@ impl Served {
             union,
             known: Mutex::default(),
             main: Mutex::default(),
-            enclosure: Enclosure::new(environment)?,
+            enclosure: Enclosure::new(environment, paths)?,
             secrets,
         })
     }

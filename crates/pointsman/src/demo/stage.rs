@@ -87,6 +87,9 @@ impl Stage {
         stage.pointsman::<Made>(&["init"])?;
         let configuration = project::configuration(&stage.program, &stage.phases)?;
         fs::write(stage.checkout.join(project::CONFIGURATION), configuration)?;
+        // A changed command counts when its owner accepts it.
+        let place = stage.checkout.to_str().context("the demo's directory is not UTF-8")?;
+        stage.pointsman::<Named>(&["project", "add", place])?;
         stage.build_market()?;
         Ok(stage)
     }

@@ -48,6 +48,14 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a project is registered by its own command, before there is anything to lose: cli::project",
+        &["event:project_added", "row:project_added"],
+    ),
+    (
+        "a machine that slept: e2e::sleep, and the simulation, which kills around every event of a workflow",
+        &["event:time_skipped"],
+    ),
+    (
         "runs that go wrong or are stopped: e2e::run, which has its own kills",
         &[
             "event:run_not_started",

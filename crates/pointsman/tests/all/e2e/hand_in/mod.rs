@@ -11,8 +11,9 @@ use super::health::make_due;
 use super::roles::{answering, asked, journal, looked_at, says, wait_journal, work};
 use super::{clean, forgejo, shop};
 
+/// The files of roles steer agents, which a person would have to approve.
 fn factory() -> Setup {
-    shop().agent(&answering())
+    shop().agent(&answering()).set("merge.protected", "[]")
 }
 
 fn over(daemon: &TestDaemon) -> Vec<(Value, Value, Value, Value)> {
@@ -172,6 +173,7 @@ fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once()
         .set("roles.gardener.enabled", "true")
         .set("roles.gardener.command", r#"["bash", "-c", '. "$HOME/gardener.sh"']"#)
         .set("limits.gardener_refresh", "1")
+        .set("merge.protected", "[]")
         .file("AGENTS.md", "# Old\n")
         .build();
     std::fs::write(daemon.path("home/gardener.sh"), answering()).unwrap();
@@ -228,7 +230,8 @@ const REVIEWER: &str = "#!/bin/sh\necho '{\"verdict\": \"APPROVE\", \"verdict_re
 
 #[test]
 fn e2e_hand_in_is_reviewed_by_the_program_and_what_steers_agents_by_a_person_too() {
-    let daemon = factory()
+    let daemon = shop()
+        .agent(&answering())
         .set("review.mode", "\"agent\"")
         .set("review.command", "[\"./review.sh\"]")
         .file("review.sh", REVIEWER)
