@@ -78,8 +78,8 @@ pub fn depth(author: &str, mut author_of: impl FnMut(Number) -> Option<String>) 
 /// The mark at the end of an issue's text that names its parent.
 pub fn mark(author: &str) -> Option<String> {
     by_session(author).then(|| match parent(author) {
-        Some(issue) => format!("<!-- filed by {author}, which works on #{issue} -->"),
-        None => format!("<!-- filed by {author} -->"),
+        Some(issue) => words::comment::filed_for(author, issue),
+        None => words::comment::filed_by(author),
     })
 }
 

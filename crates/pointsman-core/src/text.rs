@@ -98,9 +98,7 @@ pub fn show_html_comments(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("<!--") {
         shown.push_str(before);
         let (comment, tail) = after.split_once("-->").unwrap_or((after, ""));
-        shown.push_str("[HTML comment, hidden on a forge: ");
-        shown.push_str(comment.trim());
-        shown.push(']');
+        shown.push_str(&crate::words::comment::hidden(comment.trim()));
         rest = tail;
     }
     shown.push_str(rest);

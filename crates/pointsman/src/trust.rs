@@ -26,7 +26,7 @@ pub(crate) fn accepted(
     store.memory(project, MEMORY)
 }
 
-/// What a file and the formulas beside it ask for.
+/// The rights that a file and the formulas beside it ask for.
 pub(crate) fn asked_for(config: &Config, checkout: &Path) -> Trust {
     Trust::of(config, &formulas::own(checkout))
 }

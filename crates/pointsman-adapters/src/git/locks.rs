@@ -66,7 +66,7 @@ pub fn clear_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
     if found.is_empty() {
         return Ok(Locks::None);
     }
-    let by = census::working_on(&git_dir);
+    let by = others_working_on(&git_dir);
     if !by.is_empty() {
         return Ok(Locks::InUse { locks: found.into_iter().map(|(lock, _)| lock).collect(), by });
     }
@@ -95,7 +95,7 @@ pub fn move_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
     if is_shared(&git_dir) || !found.iter().all(|(lock, _)| is_ours_and_old(lock)) {
         return Ok(in_use(Vec::new()));
     }
-    let by = census::working_on(&git_dir);
+    let by = others_working_on(&git_dir);
     if !by.is_empty() {
         return Ok(in_use(by));
     }
@@ -113,6 +113,16 @@ pub fn move_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
         }
     }
     Ok(if moved.is_empty() { Locks::None } else { Locks::Cleared(moved) })
+}
+
+/// The processes that work on a repository, without those of this program: a command that was told the path holds no lock, and a git
+/// that it runs is a process of its own.
+fn others_working_on(git_dir: &Path) -> Vec<u32> {
+    let program = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program("self");
+    let mut by = census::working_on(git_dir);
+    by.retain(|pid| own.is_none() || program(&pid.to_string()) != own);
+    by
 }
 
 /// Where locks of other repositories are moved to.

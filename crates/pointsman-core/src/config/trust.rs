@@ -53,7 +53,7 @@ impl Trust {
         Self { keys, formulas: formulas.clone() }
     }
 
-    /// What a file asks for beyond the defaults, which everybody knows.
+    /// The differences between a file and the defaults, which everybody knows.
     pub fn shown(&self) -> Vec<Difference> {
         let defaults = Self::of(&Config::default(), &BTreeMap::new());
         let mut shown = defaults.differences(self);

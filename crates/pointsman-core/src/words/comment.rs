@@ -6,6 +6,21 @@ use crate::part::question::Question;
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
 
+/// The mark of an issue that a session filed while it worked on another one.
+pub fn filed_for(author: &str, issue: u64) -> String {
+    format!("<!-- filed by {author}, which works on #{issue} -->")
+}
+
+/// The mark of an issue that a session filed.
+pub fn filed_by(author: &str) -> String {
+    format!("<!-- filed by {author} -->")
+}
+
+/// An HTML comment, for people who would not see it.
+pub fn hidden(comment: &str) -> String {
+    format!("[HTML comment, hidden on a forge: {comment}]")
+}
+
 /// How many lines of a pane a diagnosis shows.
 pub const DIAGNOSIS_LINES: usize = 50;
 

@@ -35,6 +35,8 @@ pub struct Setup {
     pub(super) name: String,
     pub(super) daemon_env: Vec<(String, String)>,
     pub(super) staged: bool,
+    /// Whether the project is registered as soon as the world is made.
+    pub(super) registered: bool,
     machine: Option<String>,
     values: BTreeMap<String, String>,
     agent: Option<String>,
@@ -49,6 +51,7 @@ impl Setup {
             name: "shop".to_owned(),
             daemon_env: Vec::new(),
             staged: false,
+            registered: true,
             machine: None,
             values: DEFAULTS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             agent: None,
@@ -103,6 +106,12 @@ impl Setup {
     /// The machine's file has this text.
     pub fn machine(mut self, toml: &str) -> Self {
         self.machine = Some(toml.to_owned());
+        self
+    }
+
+    /// Leaves it to the first command of the test to register the project.
+    pub fn unregistered(mut self) -> Self {
+        self.registered = false;
         self
     }
 

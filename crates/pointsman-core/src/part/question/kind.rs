@@ -146,7 +146,8 @@ impl Kind {
             Self::Review => traits("review", HoldsUp, true, Never, YES_OR_NO),
             Self::Question => traits("question", Costs, true, AfterTimeout, ANSWER),
             Self::Approval => traits("approval", Costs, true, AfterTimeout, YES_OR_NO),
-            Self::Blocked => traits("blocked", HoldsUp, true, Never, DISMISS),
+            // People were told when it was blocked, and the inbox keeps it.
+            Self::Blocked => traits("blocked", HoldsUp, false, Never, DISMISS),
             Self::Refused => traits("refused", CanWait, false, Never, DISMISS),
             Self::Conflict => traits("conflict", HoldsUp, true, Never, &[Act::Answer, Act::Dismiss]),
             Self::QueuePaused => traits("queue_paused", HoldsUp, true, Never, &[Act::Approve]),

@@ -33,7 +33,7 @@ fn e2e_sync_moves_main_under_a_running_queue_without_pausing_it() {
 
 #[test]
 fn e2e_a_shallow_clone_is_a_project_like_any_other() {
-    let daemon = shop().build();
+    let daemon = shop().unregistered().build();
     let (shop, whole) = (daemon.checkout(), daemon.path("whole"));
     fs::write(shop.join("src/pears.txt"), "pears 3 crowns\n").unwrap();
     daemon.git_in(&shop, &["add", "src"]);
