@@ -95,12 +95,19 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 fn serve(stream: &TcpStream, state: &Mutex<State>) {
     let mut reader = BufReader::new(stream);
     while let Some((method, path, body)) = request(&mut reader) {
+        // A server takes a whole address as well.
+        let path = path
+            .strip_prefix("http://")
+            .map_or(path.as_str(), |rest| &rest[rest.find('/').unwrap_or(rest.len())..]);
         let path = path.split('?').next().unwrap_or_default();
         let answered = match (method.as_str(), path) {
             ("POST", "/v1/messages") => answer(stream, &body, state),
             ("POST", "/v1/messages/count_tokens") => reply(stream, 200, &json!({ "input_tokens": 100 })),
             ("GET" | "HEAD", _) => reply(stream, 200, &json!({ "data": [], "has_more": false })),
-            _ => reply(stream, 404, &error("not_found_error")),
+            _ => {
+                eprintln!("{method} {path} is not part of the scripted API");
+                reply(stream, 404, &error("not_found_error"))
+            }
         };
         if answered.is_err() {
             return;

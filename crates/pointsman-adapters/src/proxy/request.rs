@@ -73,3 +73,39 @@ pub(super) fn parse(head: &[u8]) -> Result<ProxyRequest, Refusal> {
     plain.push_str("\r\n");
     Ok(ProxyRequest { destination, kind: Kind::Plain(plain.into_bytes()) })
 }
+
+/// The head of an answer after which the connection is closed. An interim answer stays as it is.
+pub(super) fn closing(head: &[u8]) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(head) else { return head.to_vec() };
+    let mut lines = text.trim_end_matches("\r\n").split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    if first.split(' ').nth(1).is_none_or(|status| status.starts_with('1')) {
+        return head.to_vec();
+    }
+    let about_connection = |line: &&str| {
+        let name = line.split(':').next().unwrap_or_default().trim();
+        name.eq_ignore_ascii_case("connection") || name.eq_ignore_ascii_case("keep-alive")
+    };
+    let kept: Vec<&str> = lines.filter(|line| !about_connection(line)).collect();
+    let mut closing = format!("{first}\r\n");
+    for line in kept {
+        closing.push_str(line);
+        closing.push_str("\r\n");
+    }
+    closing.push_str("Connection: close\r\n\r\n");
+    closing.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closing;
+
+    #[test]
+    fn an_answer_says_that_its_connection_is_used_up() {
+        let head = b"HTTP/1.1 429 Too Many Requests\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nA: b\r\n\r\n";
+        assert_eq!(closing(head), b"HTTP/1.1 429 Too Many Requests\r\nA: b\r\nConnection: close\r\n\r\n");
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+        assert_eq!(closing(interim), interim);
+        assert_eq!(closing(b"\xff\r\n\r\n"), b"\xff\r\n\r\n");
+    }
+}

@@ -15,7 +15,7 @@ use pointsman_core::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
 
-use super::request::{Kind, parse, read_head};
+use super::request::{Kind, closing, parse, read_head};
 use super::{CONTROL, LOCK, REFUSED, Refused, RefusedCount, SOCKET, SandboxDir};
 use crate::phase_file;
 use crate::unix_socket::bind_in;
@@ -179,12 +179,18 @@ impl Listener {
             Ok(server) => server,
             Err(refusal) => return self.refuse(stream, Some(&request.destination), refusal),
         };
-        match request.kind {
-            Kind::Tunnel => (&*stream).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?,
-            Kind::Plain(head) => (&server).write_all(&head)?,
-        }
+        let plain = match request.kind {
+            Kind::Tunnel => {
+                (&*stream).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+                false
+            }
+            Kind::Plain(head) => {
+                (&server).write_all(&head)?;
+                true
+            }
+        };
         (&server).write_all(&rest)?;
-        copy_both(stream, &server)
+        copy_both(stream, &server, plain)
     }
 
     /// Resolves once, and connects to an address that was looked at.
@@ -244,12 +250,20 @@ impl Listener {
     }
 }
 
-/// Copies until both sides have said all.
-fn copy_both(program: &UnixStream, server: &TcpStream) -> io::Result<()> {
+/// Copies until both sides have said all. The answer to a `plain` request says that its connection is used up, also where the server
+/// does not: the next request may be for another host, and is written for a proxy.
+fn copy_both(program: &UnixStream, server: &TcpStream, plain: bool) -> io::Result<()> {
     std::thread::scope(|scope| {
         let answers = std::thread::Builder::new().name("answers".to_owned()).spawn_scoped(scope, || {
             let (mut from, mut to) = (server, program);
-            let copied = io::copy(&mut from, &mut to);
+            let begun = match plain {
+                true => read_head(&mut from).and_then(|answer| match answer {
+                    Some((head, rest)) => to.write_all(&closing(&head)).and_then(|()| to.write_all(&rest)),
+                    None => Ok(()),
+                }),
+                false => Ok(()),
+            };
+            let copied = begun.and_then(|()| io::copy(&mut from, &mut to));
             let _ = program.shutdown(std::net::Shutdown::Both);
             copied
         })?;
