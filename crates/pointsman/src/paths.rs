@@ -211,6 +211,11 @@ impl ProjectPaths {
         self.root.join("mirror.git")
     }
 
+    /// The bare repository of captures and checkpoints, which no session sees.
+    pub fn captures(&self) -> PathBuf {
+        self.root.join("captures.git")
+    }
+
     /// Clean checkouts for CI, reviews and gates; emptied at start-up.
     pub fn checkouts(&self) -> PathBuf {
         self.root.join("checkouts")

@@ -1,4 +1,5 @@
-//! Saving what is in a working tree under a reference of the mirror; how, is in [`snapshot`](super::snapshot).
+//! Saving what is in a working tree under a reference of the mirror; how, is in [`snapshot`](super::snapshot). The daemon
+//! gives the repository [beside the mirror](Mirror::captures), whose objects no session sees.
 
 use std::path::Path;
 
@@ -66,12 +67,13 @@ pub fn next_rescue_ref(mirror: &Mirror, session: &str) -> Result<Option<RefName>
     Ok(RefName::rescue(session, last.unwrap_or(0) + 1))
 }
 
-/// Whether some reference of the mirror holds this commit already. The HEAD of a linked tree does not count: it goes
+/// Whether some reference of the mirror, or of the one whose objects it borrows, holds this commit already. The HEAD of a linked tree does not count: it goes
 /// with the tree.
 fn is_kept(mirror: &Mirror, head: &Sha) -> Result<bool, Error> {
     let missing = mirror
         .call("rev-list")
-        .args(["--count", "--max-count=1", "--single-worktree", head.as_str(), "--not", "--all", "--"])
+        .args(["--count", "--max-count=1", "--single-worktree", head.as_str()])
+        .args(["--not", "--all", "--alternate-refs", "--"])
         .text()?;
     Ok(missing == "0")
 }

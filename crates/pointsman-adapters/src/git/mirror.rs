@@ -7,11 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pointsman_core::ids::Sha;
 
 use super::bare::{FETCH_QUIETLY, FROM_SHALLOW, ObjectFormat, init_bare_with, is_bare};
+use super::private_clone::borrow_objects;
 use super::push::Expect;
 use super::{BranchName, Call, Error, Git, RefName, files, refs};
 use crate::process::End;
 use crate::retry::Retry;
 
+/// The references that an earlier release kept in the mirror.
+const CAPTURED: [&str; 3] = ["refs/pointsman/rescue", "refs/pointsman/checkpoints", "refs/pointsman/looks"];
+/// The most of what linked trees leave out.
+const EXCLUDE_CAP: u64 = 1 << 20;
 /// How often branches are fetched before all of them are.
 const FETCHES: usize = 3;
 
@@ -22,6 +27,8 @@ pub struct Mirror {
     dir: PathBuf,
     remote: String,
     owner: RemoteOwner,
+    /// The repository whose objects it borrows, if it keeps captures beside one.
+    lender: Option<PathBuf>,
     /// Two fetches at once would both want to move a reference from where they saw it, and one of them fails.
     fetching: Arc<Mutex<()>>,
 }
@@ -86,7 +93,42 @@ impl Mirror {
             init_bare_with(git, &dir, &unused, format()?)?;
         }
         let remote = remote_url.to_owned();
-        Ok(Self { git: git.clone(), dir, remote, owner: RemoteOwner::Others, fetching: Arc::default() })
+        let (git, owner) = (git.clone(), RemoteOwner::Others);
+        Ok(Self { git, dir, remote, owner, lender: None, fetching: Arc::default() })
+    }
+
+    /// Opens, or makes, the repository at `dir` that keeps captures and checkpoints. It borrows this mirror's objects, and
+    /// nobody borrows its own: what one session left in its tree is shown to no other.
+    ///
+    /// An earlier release kept them in the mirror. Their references move; their objects are where they were.
+    pub fn captures(&self, dir: &Path) -> Result<Self, Error> {
+        let dir = files::absolute(dir)?;
+        let unused = BranchName::new("pointsman-captures").expect("a constant that follows the rules");
+        if !is_bare(&dir) {
+            let format = self.call("rev-parse").arg("--show-object-format").text()?;
+            let format = if format == "sha256" { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 };
+            init_bare_with(&self.git, &dir, &unused, format)?;
+        }
+        borrow_objects(&dir, self)?;
+        let captures = Self {
+            dir,
+            remote: self.dir.to_string_lossy().into_owned(),
+            owner: RemoteOwner::Us,
+            lender: Some(self.dir.clone()),
+            fetching: Arc::default(),
+            git: self.git.clone(),
+        };
+        for (name, commit) in self.list_below(&CAPTURED)? {
+            match captures.update_ref(&name, &commit, &Expect::Absent)? {
+                RefUpdate::Done | RefUpdate::Stale { .. } => self.delete_ref(&name, &commit)?,
+            };
+        }
+        Ok(captures)
+    }
+
+    /// Fetches a commit of another repository of ours, and keeps it under `to`.
+    pub fn take(&self, from: &Self, commit: &Sha, to: &RefName) -> Result<(), Error> {
+        from.lend(self.call("fetch"), &format!("+{commit}:{to}"))
     }
 
     /// The same mirror, of a remote that is a repository of ours.
@@ -120,6 +162,13 @@ impl Mirror {
         &self.remote
     }
 
+    /// Carries out a fetch from this repository, of a commit with its history, into another one of ours.
+    pub(super) fn lend(&self, fetch: Call, what: &str) -> Result<(), Error> {
+        // The older protocol sends only what a reference points to.
+        let fetch = fetch.config("protocol.version", "2").args(FETCH_QUIETLY).args([FROM_SHALLOW, "--"]);
+        fetch.arg(&self.dir).arg(what).remote(Retry::Later).ok()
+    }
+
     /// The directory of its objects, for those that borrow them.
     pub fn objects(&self) -> PathBuf {
         self.dir.join("objects")
@@ -127,7 +176,17 @@ impl Mirror {
 
     /// The file that says where the history ends; only the mirror of a shallow clone has one.
     fn shallow(&self) -> PathBuf {
-        self.dir.join("shallow")
+        self.lender.as_ref().unwrap_or(&self.dir).join("shallow")
+    }
+
+    /// Learns where the history of the lender ends by now, and what linked trees leave out.
+    pub(super) fn follow_lender(&self) -> Result<(), Error> {
+        let Some(lender) = &self.lender else { return Ok(()) };
+        let (from, to) = (lender.join("info/exclude"), self.dir.join("info/exclude"));
+        if let Some(lines) = files::read_untrusted(&from, EXCLUDE_CAP)? {
+            files::write_atomic(&to, &lines, 0o644)?;
+        }
+        self.lend_shallow(&self.dir)
     }
 
     /// Tells a repository that borrows the objects where their history ends, if it does not reach the beginning.
@@ -325,9 +384,14 @@ impl Mirror {
 
     /// The references below a prefix such as `refs/pointsman/rescue`, with their commits, sorted by name.
     pub fn list_refs(&self, prefix: &RefName) -> Result<Vec<(RefName, Sha)>, Error> {
+        self.list_below(&[prefix.as_str()])
+    }
+
+    fn list_below(&self, prefixes: &[&str]) -> Result<Vec<(RefName, Sha)>, Error> {
         let listed = self
             .call("for-each-ref")
-            .args(["--format=%(objectname) %(refname)", "--", prefix.as_str()])
+            .args(["--format=%(objectname) %(refname)", "--"])
+            .args(prefixes)
             .text()?;
         Ok(listed
             .lines()

@@ -18,6 +18,8 @@ pub(super) struct Content<'a> {
     pub(super) config: Vec<u8>,
     /// Lines of its `info/exclude`.
     pub(super) exclude: &'a [String],
+    /// A commit that the mirror has not got, and the repository that has it.
+    pub(super) copied: Option<(&'a Mirror, &'a Sha)>,
 }
 
 /// Makes it in `dir`, which must not exist. Not atomic: build it beside its place and move it there.
@@ -35,6 +37,9 @@ pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Resul
     let exclude: String = content.exclude.iter().map(|line| format!("{line}\n")).collect();
     files::write_atomic(&git_dir.join("info/exclude"), exclude.as_bytes(), 0o644)?;
     borrow_objects(&git_dir, mirror)?;
+    if let Some((from, commit)) = content.copied {
+        from.lend(git.call("fetch").git_dir(&git_dir), commit.as_str())?;
+    }
     let config = git_dir.join("config");
     let mut text = std::fs::read(&config).map_err(files::error("read", &config))?;
     text.extend(&content.config);

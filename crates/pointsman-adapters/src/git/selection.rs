@@ -28,6 +28,8 @@ pub struct Changed {
 }
 
 /// The files of a working tree that differ from `base`, committed or not. Ignored files are not looked at.
+///
+/// All of its files become objects of `mirror`; see [`Mirror::captures`].
 pub fn differences(mirror: &Mirror, work_dir: &Path, base: &Sha) -> Result<Vec<Changed>, Error> {
     let taken = snapshot(mirror, work_dir, None)?;
     taken.keep()?;

@@ -62,6 +62,7 @@ pub(super) fn snapshot<'a>(
 }
 
 fn attempt<'a>(mirror: &'a Mirror, work_dir: &Path, warm: Option<WarmIndex>) -> Result<Snapshot<'a>, Error> {
+    mirror.follow_lender()?;
     let incoming = Incoming::new(mirror)?;
     let known = warm.as_ref().and_then(WarmIndex::known);
     let mut doubts = Vec::new();

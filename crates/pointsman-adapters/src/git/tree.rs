@@ -74,7 +74,7 @@ impl Tree {
         if spec.linked {
             make_linked(spec, &place.dir, &start.at)?;
         } else {
-            make_private(spec, &place.building, &start)?;
+            make_private(spec, &place.building, &start, None)?;
             files::move_into_place(&place.building, &place.dir)?;
         }
         Ok(Self { dir: place.dir, reused: false })
@@ -97,15 +97,18 @@ impl Tree {
 ///
 /// What the agent pushed after the checkpoint is `origin/<branch>`. The branch of a linked tree is in the mirror and
 /// cannot be behind: if it has moved on since the checkpoint, the tree is made from the branch alone.
-pub fn rebuild_from(spec: &TreeSpec<'_>, checkpoint: &Sha) -> Result<Tree, Error> {
-    spec.mirror.require_commit(checkpoint)?;
+///
+/// `captures` is the repository that keeps the checkpoint. The tree gets a copy of what it needs of it.
+pub fn rebuild_from(spec: &TreeSpec<'_>, captures: &Mirror, checkpoint: &Sha) -> Result<Tree, Error> {
+    captures.require_commit(checkpoint)?;
     let Some(place) = TreePaths::for_new(spec)? else { return Tree::reused(spec) };
     let mut start = starting_point(spec)?;
     // Without a parent the agent's repository was unreadable, and its files are all there is.
-    if let Some(parent) = spec.mirror.parent_of(checkpoint)? {
+    if let Some(parent) = captures.parent_of(checkpoint)? {
         start.at = parent;
     }
     if spec.linked {
+        captures.lend(spec.mirror.call("fetch"), checkpoint.as_str())?;
         make_linked(spec, &place.dir, &start.at)?;
         if spec.mirror.read_ref(&spec.branch.full())?.as_ref() == Some(&start.at) {
             put_files(spec, &place.dir, checkpoint)?;
@@ -113,7 +116,7 @@ pub fn rebuild_from(spec: &TreeSpec<'_>, checkpoint: &Sha) -> Result<Tree, Error
             tracing::warn!(%checkpoint, branch = %spec.branch, "the branch has moved on since the checkpoint");
         }
     } else {
-        make_private(spec, &place.building, &start)?;
+        make_private(spec, &place.building, &start, Some((captures, checkpoint)))?;
         put_files(spec, &place.building, checkpoint)?;
         files::move_into_place(&place.building, &place.dir)?;
     }
@@ -198,7 +201,12 @@ fn starting_point(spec: &TreeSpec<'_>) -> Result<Start, Error> {
     Ok(Start { at: start, pushed: None })
 }
 
-fn make_private(spec: &TreeSpec<'_>, building: &Path, start: &Start) -> Result<(), Error> {
+fn make_private(
+    spec: &TreeSpec<'_>,
+    building: &Path,
+    start: &Start,
+    copied: Option<(&Mirror, &Sha)>,
+) -> Result<(), Error> {
     let mut refs = vec![(spec.primary.tracking(), spec.base.clone())];
     if let Some(pushed) = &start.pushed
         && spec.primary != spec.branch
@@ -214,6 +222,7 @@ fn make_private(spec: &TreeSpec<'_>, building: &Path, start: &Start) -> Result<(
             refs,
             config: private_config(spec),
             exclude: &spec.exclude,
+            copied,
         },
     )?;
     let git_dir = building.join(".git");

@@ -192,7 +192,7 @@ fn say_fetch(
     context.out.line(command.map(quoted).join(" "))
 }
 
-/// The mirror, if there is one yet. Only its own references are read; the remote is not asked.
+/// The repository of captures, if there is a mirror yet. The remote is not asked.
 fn open(context: &Context) -> Result<Option<Mirror>, Failure> {
     let paths = context.paths.project(&context.project()?.config.name);
     if !paths.mirror().is_dir() {
@@ -202,7 +202,7 @@ fn open(context: &Context) -> Result<Option<Mirror>, Failure> {
         let git = Git::open(context.paths.state())?;
         let remote = paths.forge_repository();
         let remote = remote.to_str().ok_or_else(|| anyhow::anyhow!("{} is not UTF-8", remote.display()))?;
-        Ok(Mirror::open_or_create(&git, &paths.mirror(), remote)?)
+        Ok(Mirror::open_or_create(&git, &paths.mirror(), remote)?.captures(&paths.captures())?)
     };
     Ok(open().map(Some)?)
 }

@@ -53,6 +53,8 @@ pub(crate) struct Served {
     pub notifiers: Notifiers,
     /// Our own copy of its repository.
     pub mirror: Mirror,
+    /// What was captured of working trees. It sees the mirror's objects too; sessions see only those.
+    pub captures: Mirror,
     /// The branch that work lands on.
     pub primary: BranchName,
     /// Files of which a merge takes both sides.
@@ -112,6 +114,7 @@ impl Served {
         if embedded.is_some() {
             mirror = mirror.of_our_own_remote();
         }
+        let captures = mirror.captures(&project.captures())?;
         // A server is not waited for here; whoever needs its branches fetches them.
         if !config.forge.kind.is_hosted() {
             mirror.fetch_remote()?;
@@ -125,6 +128,7 @@ impl Served {
             listening,
             notifiers,
             mirror,
+            captures,
             primary,
             union,
             known: Mutex::default(),

@@ -351,7 +351,7 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
     }
     for project in store.projects()? {
         let project = paths.project(&project.name);
-        for repository in [project.mirror(), project.forge_repository()] {
+        for repository in [project.mirror(), project.captures(), project.forge_repository()] {
             if census::inside(&repository).is_empty() {
                 clear_stale_locks(&repository)?;
             }

@@ -218,6 +218,25 @@ fn dies(stage: &mut Stage, issue: Number, generation: u32) {
     later(stage, 30);
 }
 
+#[test]
+fn a_claim_that_came_too_late_for_its_session_is_left_to_the_successor() {
+    let mut stage = Stage::new();
+    stage.working(1);
+    let claim = |generation| {
+        let mut input = Input::new(key(1), says(generation, Phase::AwaitingCi));
+        input.cursor = Some(("phase-1".to_owned(), "stamp".to_owned()));
+        input
+    };
+    let told = |stage: &Stage| stage.engine.store().cursor(Some(&key(1).project), "phase-1").unwrap();
+    dies(&mut stage, 1, 1);
+    let late = stage.engine.take(&[claim(1)], stage.now).unwrap();
+    assert!(late[0].is_err(), "{late:?}");
+    assert_eq!(told(&stage), None, "whoever looks again finds it");
+    stage.engine.take(&[claim(2)], stage.now).unwrap()[0].clone().unwrap();
+    assert_eq!(told(&stage).as_deref(), Some("stamp"));
+    assert_eq!(state(&stage, 1), State::AwaitingCi);
+}
+
 fn warnings(stage: &mut Stage) -> usize {
     let filter = EventFilter { kinds: vec!["budget_reached".to_owned()], ..EventFilter::default() };
     stage.engine.store().events(&filter).unwrap().len()

@@ -17,12 +17,12 @@ fn name(n: u32) -> CheckpointName {
 }
 
 fn keeper(world: &World) -> Keeper<'_> {
-    Keeper::new(&world.mirror, &world.path("indexes"))
+    Keeper::new(&world.captures, &world.path("indexes"))
 }
 
 /// Takes the next checkpoint, as the daemon does.
 fn take(world: &World, tree: &Path) -> CheckpointOutcome {
-    let last = newest(&world.mirror, TASK).unwrap();
+    let last = newest(&world.captures, TASK).unwrap();
     let n = last.as_ref().map_or(1, |c| c.name.n + 1);
     keeper(world).take(tree, &name(n), "checkpoint", last.map(|c| c.tree).as_ref()).unwrap()
 }
@@ -48,12 +48,12 @@ fn a_checkpoint_is_taken_when_something_changed_and_the_tree_stays_as_it_is() {
     let (commit, files, incomplete) = saved(first.clone());
     assert_eq!((files, incomplete), (2, None));
     assert_eq!(
-        world.mirror.read_ref(&reference("refs/pointsman/checkpoints/7/1")).unwrap(),
+        world.captures.read_ref(&reference("refs/pointsman/checkpoints/7/1")).unwrap(),
         Some(commit.clone())
     );
-    let listed = world.plain(world.mirror.dir(), &["ls-tree", "-z", "--name-only", commit.as_str()]);
+    let listed = world.plain(world.captures.dir(), &["ls-tree", "-z", "--name-only", commit.as_str()]);
     assert_eq!(listed, ".gitignore\0a.txt\0odd \n\"name\0");
-    assert_eq!(world.mirror.parent_of(&commit).unwrap(), Some(world.base.clone()));
+    assert_eq!(world.captures.parent_of(&commit).unwrap(), Some(world.base.clone()));
     for _ in 0..2 {
         assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     }
@@ -62,13 +62,13 @@ fn a_checkpoint_is_taken_when_something_changed_and_the_tree_stays_as_it_is() {
     fs::remove_file(tree.join("a.txt")).unwrap();
     let (second, files, _) = saved(take(&world, &tree));
     assert_eq!(files, 2);
-    assert_eq!(world.mirror.changed_paths(&commit, &second).unwrap().len(), 2);
+    assert_eq!(world.captures.changed_paths(&commit, &second).unwrap().len(), 2);
     assert!(keeper(&world).take(&tree, &name(1), "another", None).is_err(), "the name is taken");
     fs::write(tree.join("a.txt"), "changed").unwrap();
     assert_eq!(world.plain(&tree, &["status", "--porcelain"]), status);
     assert_eq!(fs::read(tree.join(".git/index")).unwrap(), index);
     let scratch = |name: &str| name.starts_with("pointsman-capture-") || name.starts_with("take-");
-    for dir in [world.mirror.dir(), &world.path("indexes")] {
+    for dir in [world.captures.dir(), &world.path("indexes")] {
         let left =
             fs::read_dir(dir).unwrap().filter(|e| scratch(e.as_ref().unwrap().file_name().to_str().unwrap()));
         assert_eq!(left.count(), 0, "{}", dir.display());
@@ -90,12 +90,15 @@ fn what_was_committed_since_is_a_change_even_if_no_file_is() {
         }
         let (commit, files, _) = saved(take(&world, &tree));
         assert_eq!(files, 0);
-        assert_eq!(world.mirror.parent_of(&commit).unwrap(), Some(world.head(&tree)));
-        assert_eq!(world.mirror.tree_of(&commit).unwrap(), world.mirror.tree_of(&first).unwrap());
+        assert_eq!(world.captures.parent_of(&commit).unwrap(), Some(world.head(&tree)));
+        assert_eq!(world.captures.tree_of(&commit).unwrap(), world.captures.tree_of(&first).unwrap());
         assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     }
     assert!(
-        world.mirror.is_ancestor(&unpushed, &newest(&world.mirror, TASK).unwrap().unwrap().commit).unwrap()
+        world
+            .captures
+            .is_ancestor(&unpushed, &newest(&world.captures, TASK).unwrap().unwrap().commit)
+            .unwrap()
     );
     fs::remove_dir_all(world.path("indexes")).unwrap();
     assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged, "told by the last checkpoint itself");
@@ -106,7 +109,7 @@ fn what_was_committed_since_is_a_change_even_if_no_file_is() {
     let kept = keeper(&world).rescue(&tree, TASK, &rescue, "rescue").unwrap().unwrap();
     assert_eq!(kept.commit, world.head(&tree));
     let (commit, ..) = saved(take(&world, &tree));
-    assert_eq!(world.mirror.parent_of(&commit).unwrap(), Some(kept.commit));
+    assert_eq!(world.captures.parent_of(&commit).unwrap(), Some(kept.commit));
     assert_eq!(keeper(&world).rescue(&tree, TASK, &rescue, "rescue").unwrap(), None, "a checkpoint keeps it");
 }
 
@@ -115,18 +118,18 @@ fn old_checkpoints_go_and_the_newest_stay() {
     let world = World::new();
     let day = 24 * 3600;
     let now = 100 * day;
-    let root = world.mirror.tree_of(&world.base).unwrap();
+    let root = world.captures.tree_of(&world.base).unwrap();
     for n in 1..=12_u32 {
         // One a day; the last one is of today.
         let date = format!("@{} +0000", now - (12 - i64::from(n)) * day);
-        let call = world.mirror.call("commit-tree").env("GIT_COMMITTER_DATE", date);
+        let call = world.captures.call("commit-tree").env("GIT_COMMITTER_DATE", date);
         let commit = call.args([root.as_str(), "-m", "old"]).sha().unwrap();
-        world.mirror.update_ref(&name(n).refname(), &commit, &Expect::Absent).unwrap();
+        world.captures.update_ref(&name(n).refname(), &commit, &Expect::Absent).unwrap();
     }
-    let numbers = || list(&world.mirror, TASK).unwrap().iter().map(|c| c.name.n).collect::<Vec<_>>();
+    let numbers = || list(&world.captures, TASK).unwrap().iter().map(|c| c.name.n).collect::<Vec<_>>();
     let go = |keep, days: u64| {
         let age = Duration::from_secs(days * day.cast_unsigned());
-        let gone = prune(&world.mirror, TASK, keep, age, Timestamp(now * 1000)).unwrap();
+        let gone = prune(&world.captures, TASK, keep, age, Timestamp(now * 1000)).unwrap();
         gone.iter().map(|r| r.as_str().rsplit('/').next().unwrap().parse().unwrap()).collect::<Vec<u32>>()
     };
     assert_eq!(numbers(), (1..=12).collect::<Vec<_>>(), "by number, not by name");
@@ -136,7 +139,7 @@ fn old_checkpoints_go_and_the_newest_stay() {
     assert_eq!(go(2, 5), [3, 4, 5, 6]);
     assert_eq!(go(0, 0), [7, 8, 9, 10, 11]);
     assert_eq!(numbers(), [12], "the newest stays, whatever is asked");
-    assert!(prune(&world.mirror, 8, 0, Duration::ZERO, Timestamp(now)).unwrap().is_empty());
+    assert!(prune(&world.captures, 8, 0, Duration::ZERO, Timestamp(now)).unwrap().is_empty());
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn nothing_of_the_tree_is_run() {
     let (commit, ..) = saved(take(&world, &tree));
     assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     assert_eq!(trap.sprung(), None);
-    assert_eq!(world.mirror.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"and changed");
+    assert_eq!(world.captures.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"and changed");
     world.try_plain(&tree, &["add", "--dry-run", "new"]);
     assert!(trap.sprung().is_some(), "the trap does not work");
 }
@@ -188,7 +191,7 @@ fn a_submodule_with_a_monitor_of_its_own_is_not_entered() {
         take(&world, &tree)
     });
     assert_eq!((trap.sprung(), incomplete), (None, None));
-    let listed = world.plain(world.mirror.dir(), &["ls-tree", commit.as_str(), "sub"]);
+    let listed = world.plain(world.captures.dir(), &["ls-tree", commit.as_str(), "sub"]);
     assert!(listed.contains(sub_head.as_str()), "{listed}");
     assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
 }

@@ -60,6 +60,8 @@ struct World {
     root: TempDir,
     git: Git,
     mirror: Mirror,
+    /// Where working trees are captured.
+    captures: Mirror,
     /// A person's clone of the forge.
     person: PathBuf,
     base: Sha,
@@ -72,13 +74,11 @@ impl World {
         let git = Git::open(&path.join("state")).unwrap();
         init_bare(&git, &path.join("forge.git"), &branch("main")).unwrap();
         let person = path.join("person");
+        let remote = path.join("forge.git").to_str().unwrap().to_owned();
+        let mirror = Mirror::open_or_create(&git, &path.join("mirror.git"), &remote).unwrap();
         let mut world = Self {
-            mirror: Mirror::open_or_create(
-                &git,
-                &path.join("mirror.git"),
-                path.join("forge.git").to_str().unwrap(),
-            )
-            .unwrap(),
+            captures: mirror.captures(&path.join("captures.git")).unwrap(),
+            mirror,
             git,
             person: person.clone(),
             base: Sha::new(&"0".repeat(40)).unwrap(),

@@ -115,7 +115,7 @@ fn a_linked_tree_pushes_to_the_gateway_too() {
 
 fn checkpoint(world: &World, tree: &std::path::Path) -> pointsman_core::ids::Sha {
     let name = CheckpointName { task: 7, n: 1 };
-    let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
+    let keeper = Keeper::new(&world.captures, &world.path("indexes"));
     match keeper.take(tree, &name, "checkpoint", None).unwrap() {
         CheckpointOutcome::Saved { commit, .. } => commit,
         CheckpointOutcome::Unchanged => panic!("there was none before"),
@@ -141,7 +141,7 @@ fn a_tree_that_is_gone_is_rebuilt_with_its_commits_and_its_unfinished_work() {
     let saved = checkpoint(&world, &tree);
     fs::remove_dir_all(&tree).unwrap();
 
-    let rebuilt = rebuild_from(&world.spec(&gateway), &saved).unwrap();
+    let rebuilt = rebuild_from(&world.spec(&gateway), &world.captures, &saved).unwrap();
     assert_eq!(rebuilt, Tree { dir: tree.clone(), reused: false });
     assert_eq!(world.plain(&tree, &["symbolic-ref", "HEAD"]), "refs/heads/task");
     assert_eq!(world.head(&tree), unpushed);
@@ -150,7 +150,7 @@ fn a_tree_that_is_gone_is_rebuilt_with_its_commits_and_its_unfinished_work() {
     assert_eq!(status, " M a.txt\n D pushed\n?? dir/new\n?? staged");
     assert_eq!(fs::read_to_string(tree.join("a.txt")).unwrap(), "half done");
     assert!(
-        rebuild_from(&world.spec(&gateway), &saved).unwrap().reused,
+        rebuild_from(&world.spec(&gateway), &world.captures, &saved).unwrap().reused,
         "a tree that is there is left alone"
     );
 }
@@ -164,12 +164,12 @@ fn a_checkpoint_of_a_broken_repository_is_put_on_top_of_the_branch() {
     fs::remove_dir_all(tree.join(".git")).unwrap();
     let saved = checkpoint(&world, &tree);
     // What is left of it is in the way, and is kept.
-    rebuild_from(&world.spec(&gateway), &saved).unwrap();
+    rebuild_from(&world.spec(&gateway), &world.captures, &saved).unwrap();
     assert_eq!(world.head(&tree), world.base);
     assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "?? new");
     assert!(world.path("quarantine/tree-1/new").exists());
     let unknown = pointsman_core::ids::Sha::new(&"1".repeat(40)).unwrap();
-    assert!(rebuild_from(&world.spec(&gateway), &unknown).is_err());
+    assert!(rebuild_from(&world.spec(&gateway), &world.captures, &unknown).is_err());
 }
 
 #[test]
@@ -181,13 +181,13 @@ fn a_linked_tree_is_rebuilt_unless_its_branch_has_moved_on() {
     fs::write(tree.join("new"), "new").unwrap();
     let saved = checkpoint(&world, &tree);
     fs::remove_dir_all(&tree).unwrap();
-    rebuild_from(&spec, &saved).unwrap();
+    rebuild_from(&spec, &world.captures, &saved).unwrap();
     assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "?? new");
 
     fs::write(tree.join("new"), "newer").unwrap();
     let later = world.commit(&tree, "later");
     fs::remove_dir_all(&tree).unwrap();
-    rebuild_from(&spec, &saved).unwrap();
+    rebuild_from(&spec, &world.captures, &saved).unwrap();
     assert_eq!(world.head(&tree), later);
     assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(tree.join("new")).unwrap(), "newer");

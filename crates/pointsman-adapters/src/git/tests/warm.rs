@@ -12,12 +12,13 @@ use crate::git::snapshot::snapshot;
 /// Takes a checkpoint and compares it with a snapshot that knows nothing.
 #[track_caller]
 fn same_as_cold(world: &World, tree: &Path, n: u32, step: &str) {
-    let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
+    let keeper = Keeper::new(&world.captures, &world.path("indexes"));
     let taken = keeper.take(tree, &CheckpointName { task: 7, n }, step, None).unwrap();
-    let cold = snapshot(&world.mirror, tree, None).unwrap();
+    let cold = snapshot(&world.captures, tree, None).unwrap();
     match taken {
         CheckpointOutcome::Saved { tree, commit, .. } => {
-            let listed = world.plain(world.mirror.dir(), &["ls-tree", "-r", "--name-only", commit.as_str()]);
+            let listed =
+                world.plain(world.captures.dir(), &["ls-tree", "-r", "--name-only", commit.as_str()]);
             assert_eq!(tree, cold.tree, "{step}: {listed}");
         }
         CheckpointOutcome::Unchanged => panic!("{step}: the caller knows no last tree"),
@@ -169,11 +170,11 @@ fn attributes_that_make_a_file_impossible_do_not_cost_the_rest() {
     fs::write(tree.join(".gitattributes"), "* working-tree-encoding=UTF-16\n").unwrap();
     fs::write(tree.join("new"), "not UTF-16").unwrap();
     world.try_plain(&tree, &["add", "-A"]).end.success().then(|| panic!("git takes it"));
-    let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
+    let keeper = Keeper::new(&world.captures, &world.path("indexes"));
     for n in [2, 3] {
         let taken = keeper.take(&tree, &CheckpointName { task: 7, n }, "x", None).unwrap();
         let CheckpointOutcome::Saved { commit, incomplete, .. } = taken else { panic!("nothing was saved") };
         assert!(incomplete.unwrap().contains("UTF-16"));
-        assert_eq!(world.mirror.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"not UTF-16");
+        assert_eq!(world.captures.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"not UTF-16");
     }
 }

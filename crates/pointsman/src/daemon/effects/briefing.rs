@@ -97,11 +97,13 @@ impl EffectPerformer {
         let Some(refname) = RefName::new(&name) else {
             return Err(EffectError::never(words::daemon::git::not_a_ref_name(&name)));
         };
-        if let Some(old) = served.mirror.read_ref(&refname)? {
-            served.mirror.delete_ref(&refname, &old)?;
+        // It sees what the mirror has as well.
+        let captures = &served.captures;
+        if let Some(old) = captures.read_ref(&refname)? {
+            captures.delete_ref(&refname, &old)?;
         }
         let message = words::daemon::git::work_so_far();
-        let seen = match capture::capture(&served.mirror, &session_files.tree, &refname, message) {
+        let seen = match capture::capture(captures, &session_files.tree, &refname, message) {
             Ok(Some(capture)) => Some(capture.commit),
             Ok(None) => None,
             Err(error) => {
@@ -112,7 +114,7 @@ impl EffectPerformer {
         let Some(head) = seen.or_else(|| task.contribution.head().cloned()) else {
             return Ok(Default::default());
         };
-        Ok((served.mirror.log_oneline(base, &head)?, served.mirror.diff_stat(base, &head)?))
+        Ok((captures.log_oneline(base, &head)?, captures.diff_stat(base, &head)?))
     }
 }
 

@@ -49,7 +49,7 @@ impl EffectPerformer {
         Ok(Outcome::done())
     }
 
-    /// Captures the working tree into a rescue ref of the mirror, if it holds anything that is not
+    /// Captures the working tree into a rescue ref, if it holds anything that is not
     /// safe already. Nothing is destroyed before this.
     pub(in crate::daemon) fn keep_work(
         &self,
@@ -60,11 +60,11 @@ impl EffectPerformer {
         if !tree.exists() {
             return Ok(());
         }
-        let Some(refname) = capture::next_rescue_ref(&served.mirror, session)? else {
+        let Some(refname) = capture::next_rescue_ref(&served.captures, session)? else {
             return Err(EffectError::never(words::daemon::git::no_rescue_ref(session)));
         };
         let message = words::daemon::git::rescue(session);
-        if let Some(kept) = capture::capture(&served.mirror, tree, &refname, &message)? {
+        if let Some(kept) = capture::capture(&served.captures, tree, &refname, &message)? {
             tracing::info!(session, rescue = refname.as_str(), commit = %kept.commit, "work captured");
             if let Some(why) = kept.incomplete {
                 tracing::warn!(session, why, "the capture may be incomplete");

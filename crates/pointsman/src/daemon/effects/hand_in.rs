@@ -139,13 +139,14 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandI
     let (mirror, role) = (&served.mirror, run.formula.role());
     let base = mirror.read_ref(&reference("base", run.id)?)?;
     let base = base.context(words::daemon::hand_in::no_base())?;
-    let found = selection::differences(mirror, tree, &base)?;
+    let captures = &served.captures;
+    let found = selection::differences(captures, tree, &base)?;
     let changes: Vec<_> = found.iter().map(|one| one.change.clone()).collect();
     let choice = choose(role, &changes);
     let mut refused = choice.refused;
     let chosen: Vec<&Changed> = found.iter().filter(|one| choice.taken.contains(&one.change.path)).collect();
     let mut picked = Vec::new();
-    for (changed, text) in chosen.iter().zip(selection::contents(mirror, &chosen)?) {
+    for (changed, text) in chosen.iter().zip(selection::contents(captures, &chosen)?) {
         match is_text(&text) {
             true => picked.push(*changed),
             false => refused.push(Refusal { path: changed.change.path.clone(), why: RefusalReason::NotText }),
@@ -159,8 +160,9 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandI
     let content = content(blobs);
     let message = words::hand_in::message(role, run.id, &files);
     // At the time of the run and not of now: done again, it is the same commit.
-    let commit = selection::commit(mirror, &base, &picked, &message, run.started_at.0.div_euclid(1000))?;
-    keep(mirror, &reference("hand-in", run.id)?, &commit)?;
+    let seconds = run.started_at.0.div_euclid(1000);
+    let commit = selection::commit(captures, &base, &picked, &message, seconds)?;
+    mirror.take(captures, &commit, &reference("hand-in", run.id)?)?;
     Ok((Some(HandInFiles { run: run.id, commit, base, content, files }), refused))
 }
 

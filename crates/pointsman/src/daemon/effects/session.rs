@@ -352,12 +352,12 @@ impl EffectPerformer {
             start: if opening == Opening::Anew { TreeStart::Base } else { TreeStart::Work },
         };
         // A tree that is gone comes back as it was saved last.
-        match checkpoint::newest(&served.mirror, task.key.issue)? {
+        match checkpoint::newest(&served.captures, task.key.issue)? {
             Some(saved)
                 if !matches!(opening, Opening::Fresh | Opening::Anew) && !session_files.tree.exists() =>
             {
                 tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
-                rebuild_from(&spec, &saved.commit)?;
+                rebuild_from(&spec, &served.captures, &saved.commit)?;
             }
             Some(_) | None => {
                 Tree::create(&spec)?;

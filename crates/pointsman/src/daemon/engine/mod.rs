@@ -335,6 +335,10 @@ impl Engine {
                 if input.must_be_written() {
                     let mut change = change(input, now, event, &before, Err(&refused));
                     change.dedup = None;
+                    // The claim of a session that was being replaced is its successor's, who finds the file.
+                    if matches!(refused, Refused::Stale(_)) {
+                        change.cursors.clear();
+                    }
                     batch.changes.push(change);
                 } else {
                     tracing::debug!(workflow = %input.workflow, event = ?input.event, %refused, "refused");

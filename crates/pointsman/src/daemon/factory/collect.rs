@@ -129,7 +129,7 @@ fn open_issue(issue: &Issue) -> OpenIssue {
 fn leftovers(paths: &Paths, config: &Config, tasks: &[Task], now: Timestamp) -> Leftovers {
     let project = paths.project(&config.name);
     let keep = config.health.keep.duration();
-    let locks = [project.mirror(), project.forge_repository()]
+    let locks = [project.mirror(), project.captures(), project.forge_repository()]
         .iter()
         .flat_map(|repository| list_locks(repository).unwrap_or_default())
         .filter(|lock| is_older(lock, LOCK_AGE, now))

@@ -57,7 +57,8 @@ pub(crate) fn carry_out(
 
 fn clear_locks(served: &Served, mode: Mode) -> anyhow::Result<Vec<String>> {
     let mut cleared = Vec::new();
-    for repository in [served.paths.mirror(), served.paths.forge_repository()] {
+    let paths = &served.paths;
+    for repository in [paths.mirror(), paths.captures(), paths.forge_repository()] {
         if !repository.exists() {
             continue;
         }

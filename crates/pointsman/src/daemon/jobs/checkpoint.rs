@@ -49,12 +49,12 @@ impl Checkpoint {
         if !tree.exists() {
             return Ok(());
         }
-        // The mirror has the last word: the row of its newest one may be on its way, or died with a daemon.
-        let last = newest(&served.mirror, self.key.issue)?;
+        // The repository has the last word: the row of its newest one may be on its way, or died with a daemon.
+        let last = newest(&served.captures, self.key.issue)?;
         let known = jobs.read(|store| store.next_checkpoint_number(&self.key))?;
         let next = last.as_ref().map_or(1, |c| u64::from(c.name.n) + 1).max(known);
         let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
-        let keeper = Keeper::new(&served.mirror, &served.paths.indexes());
+        let keeper = Keeper::new(&served.captures, &served.paths.indexes());
         let session = self.session.as_deref().unwrap_or("none");
         let subject = words::daemon::git::checkpoint(&self.key, &self.why);
         let message = format!("{subject}\n\n{SESSION_TRAILER}: {session}\n");
@@ -68,7 +68,7 @@ impl Checkpoint {
         crash_point("checkpoint-saved");
         let saved_commit = commit.clone();
         let keep = usize::try_from(served.config.limits.checkpoints)?.max(1);
-        let pruned = prune(&served.mirror, self.key.issue, keep, KEPT_FOR, clock::now())?;
+        let pruned = prune(&served.captures, self.key.issue, keep, KEPT_FOR, clock::now())?;
         let row = CheckpointRow {
             task: self.key.clone(),
             n: next,
@@ -88,7 +88,7 @@ impl Checkpoint {
     /// Which files differ from the main branch is part of the work state.
     fn tell_files(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, commit: &Sha) -> anyhow::Result<()> {
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
-        let observations = vec![Observation::Files(served.mirror.changed_paths(&main, commit)?)];
+        let observations = vec![Observation::Files(served.captures.changed_paths(&main, commit)?)];
         jobs.inbox.report(ThreadReport::Observed {
             workflow: self.key.clone().into(),
             observations,
@@ -98,11 +98,11 @@ impl Checkpoint {
     }
 }
 
-/// The writes that bring the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
+/// The writes that bring the rows of a project's checkpoints in line with their repository, which has the last word: a daemon
 /// that died in between left one without the other. Only for a time when none is taken.
 pub(crate) fn adopt(store: &Store, served: &Served) -> anyhow::Result<Vec<Write>> {
     let project = &served.config.name;
-    let kept = list_all(&served.mirror)?;
+    let kept = list_all(&served.captures)?;
     let rows = store.all_checkpoints(project)?;
     let mut writes = Vec::new();
     let known: BTreeSet<(Number, u64)> = rows.iter().map(|row| (row.task.issue, row.n)).collect();
@@ -111,7 +111,7 @@ pub(crate) fn adopt(store: &Store, served: &Served) -> anyhow::Result<Vec<Write>
         let task = TaskKey { project: project.clone(), issue: found.name.task };
         tracing::info!(%task, n = found.name.n, "a checkpoint that was never written down");
         let files = match &found.parent {
-            Some(parent) => served.mirror.changed_paths(parent, &found.commit)?.len(),
+            Some(parent) => served.captures.changed_paths(parent, &found.commit)?.len(),
             None => 0,
         };
         writes.push(Write::Checkpoint(CheckpointRow {

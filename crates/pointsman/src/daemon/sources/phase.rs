@@ -32,6 +32,7 @@ pub(crate) struct Phases {
 }
 
 struct Watched {
+    generation: u32,
     path: PathBuf,
     /// The protocol's path, which shows the claim of a session inside a sandbox.
     shown: Option<PathBuf>,
@@ -90,7 +91,8 @@ impl Phases {
             }
             let Some(served) = self.world.project(id.project()) else { continue };
             let Location { path, shown } = location(&served, owner);
-            if watched.get(id).is_some_and(|entry| entry.path == path) {
+            let generation = owner.session().generation;
+            if watched.get(id).is_some_and(|entry| entry.path == path && entry.generation == generation) {
                 continue;
             }
             let earlier = watched.remove(id);
@@ -103,8 +105,9 @@ impl Phases {
                     tracing::error!(%error, "phase files are only seen by the slow look");
                 }
             }
-            let told = earlier.map_or_else(|| self.remembered(id), |earlier| earlier.told);
-            watched.insert(id.clone(), Watched { path, shown, told, seen: None, refused: None });
+            // What the one before claimed at its very end may have come too late for it.
+            let told = self.remembered(id);
+            watched.insert(id.clone(), Watched { generation, path, shown, told, seen: None, refused: None });
         }
     }
 

@@ -92,14 +92,14 @@ fn files_come_back_into_a_new_directory_and_nowhere_else() {
 fn a_branch_is_the_persons_own_to_make() {
     let environment = with_captures();
     let restore = |name: &str| environment.run(&["rescue", "restore", "checkpoints/7/2", "--branch", name]);
-    let mirror = environment.path("state/projects/shop/mirror.git");
-    let mirror = mirror.to_str().unwrap();
+    let captures = environment.path("state/projects/shop/captures.git");
+    let captures = captures.to_str().unwrap();
     restore("found/work")
         .ok()
-        .prints(&format!("git fetch {mirror} refs/pointsman/checkpoints/7/2:refs/heads/found/work\n"));
+        .prints(&format!("git fetch {captures} refs/pointsman/checkpoints/7/2:refs/heads/found/work\n"));
     restore("$(id)")
         .ok()
-        .prints(&format!("git fetch {mirror} 'refs/pointsman/checkpoints/7/2:refs/heads/$(id)'\n"));
+        .prints(&format!("git fetch {captures} 'refs/pointsman/checkpoints/7/2:refs/heads/$(id)'\n"));
     for bad in ["a b", "-x", "a..b"] {
         restore(bad).code(2);
     }

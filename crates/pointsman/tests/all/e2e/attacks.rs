@@ -87,3 +87,34 @@ fn e2e_attack_a_review_with_two_verdicts_approves_nothing() {
     assert!(task["reason"].as_str().unwrap().contains("twice"), "{task:#}");
     assert_eq!(daemon.main_log(), ["Open the shop"]);
 }
+
+#[test]
+fn e2e_attack_a_session_finds_no_checkpoint_of_another_among_the_objects_it_borrows() {
+    let agent = format!(
+        "if [ \"$ISSUE\" = 1 ]; then\n\
+         echo 'canary of the first' > notes.txt; {PROGRAM} checkpoint --phase implementation --summary notes; sleep 1000\nfi\n\
+         git cat-file --batch-all-objects --batch > /tmp/all\n\
+         grep -ac 'canary of the first' /tmp/all > said.txt; grep -ac 'of the shop' /tmp/all >> said.txt\n\
+         git add said.txt && git commit -qm 'What was found' && git push -q origin HEAD\n\
+         echo PHASE:awaiting_ci > \"$PHASE_FILE\"\nsleep 1000\n"
+    );
+    let setup = shop().agent(&agent).file("sign.txt", "Sign of the shop\n").set("dev.concurrency", "2");
+    let daemon = setup.reviewed().start();
+    let first = daemon.file_issue_with("First", "Please.");
+    assert_eq!(first, 1);
+    let saved = daemon.wait_for("a checkpoint of the first", || {
+        let found = daemon.json(&["rescue", "list"]);
+        found.as_array()?.iter().find(|one| one["files"][0] == "notes.txt").cloned()
+    });
+    let second = daemon.file_issue_with("Second", "Please.");
+    let task = daemon.wait_state(second, "awaiting_review");
+    let mirror = daemon.state().join("projects/shop/mirror.git");
+    let found =
+        daemon.git_in(&mirror, &["show", &format!("{}:said.txt", task["head_sha"].as_str().unwrap())]);
+    assert_eq!(found.trim(), "0\n1", "the first counts the canary, the second what is on main");
+    // It is there, for a person.
+    let to = daemon.checkout().with_file_name("restored");
+    let reference = saved["ref"].as_str().unwrap();
+    daemon.json(&["rescue", "restore", reference, "--to", to.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(to.join("notes.txt")).unwrap(), "canary of the first\n");
+}

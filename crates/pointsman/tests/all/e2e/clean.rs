@@ -63,7 +63,7 @@ fn e2e_what_was_not_committed_is_rescued_before_the_tree_goes() {
     let last = rescues.last().expect("the file is kept");
     assert_eq!(last["files"], serde_json::json!(["notes.txt"]), "{rescues:?}");
     let kept = last["ref"].as_str().unwrap();
-    let mirror = daemon.state().join("projects/shop/mirror.git");
-    assert_eq!(daemon.git_in(&mirror, &["show", &format!("{kept}:notes.txt")]), "keep me");
+    let captures = daemon.state().join("projects/shop/captures.git");
+    assert_eq!(daemon.git_in(&captures, &["show", &format!("{kept}:notes.txt")]), "keep me");
     assert_eq!(daemon.on_main("notes.txt"), None);
 }

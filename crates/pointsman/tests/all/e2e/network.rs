@@ -30,8 +30,15 @@ impl Canary {
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 counted.fetch_add(1, Ordering::SeqCst);
-                let mut head = [0; 4096];
-                let _ = stream.read(&mut head);
+                // Whole: what is not read when the connection is closed resets it, and the answer may be lost.
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    match stream.read(&mut byte) {
+                        Ok(1..) => head.extend(byte),
+                        _ => break,
+                    }
+                }
                 let _ = stream
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nreached");
             }
@@ -55,7 +62,7 @@ impl Canary {
 /// Everything that a branch's CI, or an agent, tries. `reached` is printed for what it should not.
 const PROBES: &str = r#"
 . ./targets
-try() { name=$1; shift; if timeout 10 "$@" > out 2>&1 && grep -q reached out; then echo "reached $name"; else echo "kept from $name"; cat out; fi; }
+try() { name=$1; shift; timeout 10 "$@" > out 2>&1; if grep -q reached out; then echo "reached $name"; else echo "kept from $name"; cat out; fi; }
 ask() { exec 3<> "/dev/tcp/$1/$2" && printf '%s\r\n\r\n' "$3" >&3 && cat <&3; }
 export -f ask
 proxy=${HTTP_PROXY#http://}

@@ -42,22 +42,22 @@ fn e2e_hand_in_that_may_not_be_brought_up_to_date_is_told_once_and_tried_again()
 #[test]
 fn e2e_hand_in_of_a_tree_that_cannot_be_captured_stays_until_it_can() {
     let daemon = factory().file("AGENTS.md", "# Old\n").start();
-    let mirror = daemon.state().join("projects/shop/mirror.git");
+    let captures = daemon.state().join("projects/shop/captures.git");
     // Nothing can lie below a reference.
     let rescue = "refs/pointsman/rescue/gardener-shop-1.1";
     work(&daemon, "echo '# Fresh' > AGENTS.md\necho $$ > \"$HOME/pid\"\n");
     let main = daemon.forge_git(&["rev-parse", "main"]);
-    daemon.wait_for("the mirror", || mirror.join("HEAD").exists().then_some(()));
-    daemon.git_in(&mirror, &["fetch", "--quiet", &daemon.checkout().to_string_lossy(), "main"]);
-    daemon.git_in(&mirror, &["update-ref", rescue, &main]);
+    daemon.wait_for("the captures", || captures.join("HEAD").exists().then_some(()));
+    daemon.git_in(&captures, &["fetch", "--quiet", &daemon.checkout().to_string_lossy(), "main"]);
+    daemon.git_in(&captures, &["update-ref", rescue, &main]);
     daemon.json(&["formula", "run", "run-gardener"]);
     daemon.wait_for("its session to be taken down", || {
         let pid = std::fs::read_to_string(daemon.path("home/pid")).ok().filter(|pid| pid.ends_with('\n'))?;
         (!std::path::Path::new("/proc").join(pid.trim()).exists()).then_some(())
     });
-    daemon.git_in(&mirror, &["update-ref", "-d", rescue]);
+    daemon.git_in(&captures, &["update-ref", "-d", rescue]);
     wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
-    assert_eq!(daemon.git_in(&mirror, &["show", &format!("{rescue}/1:AGENTS.md")]), "# Fresh");
+    assert_eq!(daemon.git_in(&captures, &["show", &format!("{rescue}/1:AGENTS.md")]), "# Fresh");
 }
 
 #[test]

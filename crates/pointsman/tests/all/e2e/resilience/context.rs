@@ -93,9 +93,9 @@ fn e2e_ac_4_5_what_cannot_be_committed_is_in_a_rescue_ref_and_in_the_tree() {
     let rescues = daemon.rescues();
     let rescue =
         rescues.iter().find(|r| r["session"] == "dev-shop-1.1").expect("a rescue of the predecessor");
-    let mirror = daemon.state().join("projects/shop/mirror.git");
+    let captures = daemon.state().join("projects/shop/captures.git");
     let name = rescue["ref"].as_str().unwrap();
-    assert_eq!(daemon.git_in(&mirror, &["show", &format!("{name}:src/pears.txt")]), "half a pear");
+    assert_eq!(daemon.git_in(&captures, &["show", &format!("{name}:src/pears.txt")]), "half a pear");
     assert_eq!(std::fs::read_to_string(daemon.tree(issue).join("src/pears.txt")).unwrap(), "half a pear\n");
     assert_eq!(daemon.git_in(&daemon.tree(issue), &["log", "--format=%s"]), "Open the shop");
 }

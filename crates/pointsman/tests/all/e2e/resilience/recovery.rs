@@ -55,8 +55,8 @@ fn e2e_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way() {
     // As if it had died between the capture and its row.
     let newest = checkpoints()[0]["ref"].as_str().unwrap().to_owned();
     let next = newest.replace("/1/1", "/1/2");
-    let mirror = daemon.state().join("projects/shop/mirror.git");
-    daemon.git_in(&mirror, &["update-ref", &next, &newest]);
+    let captures = daemon.state().join("projects/shop/captures.git");
+    daemon.git_in(&captures, &["update-ref", &next, &newest]);
     daemon.start();
     daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
     daemon.wait_shown(issue, "saved");
@@ -64,7 +64,7 @@ fn e2e_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way() {
         checkpoints().into_iter().find(|c| c["ref"].as_str().is_some_and(|r| r.ends_with("/1/3")))
     });
     let shown =
-        daemon.git_in(&mirror, &["show", &format!("{}:src/apples.txt", last["ref"].as_str().unwrap())]);
+        daemon.git_in(&captures, &["show", &format!("{}:src/apples.txt", last["ref"].as_str().unwrap())]);
     assert_eq!(shown, "two");
 }
 
