@@ -72,7 +72,12 @@ pub fn closed_issues(session: &str) -> String {
 
 /// A session asked for somebody else's pull request or commit.
 pub fn not_its_own(session: &str, what: &str) -> String {
-    format!("session {session} may read {what} of its own pull request only")
+    format!("session {session} may read {what} of its own issue or pull request only")
+}
+
+/// A command that was run for a session did not print anything that can be handed on.
+pub fn reading_ended(how: impl std::fmt::Display) -> String {
+    format!("the command ended without an answer: {how}")
 }
 
 /// A session acknowledged a message that another one got.

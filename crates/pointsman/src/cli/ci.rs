@@ -12,6 +12,7 @@ use super::failure::{Code, Failure};
 use super::out::Out;
 use super::table::{Cell, Table};
 use super::{evidence, style, time};
+use crate::control::protocol::Reading;
 
 /// How much of a log is printed, in bytes.
 const SHOWN: usize = 256 << 10;
@@ -64,6 +65,16 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// What it reads, if it is a command that a session may need.
+    pub(super) fn reading(&self) -> Option<Reading> {
+        match self {
+            Self::Logs { number: Some(number), run, step: None } => {
+                Some(Reading::CiLog { number: *number, run: *run })
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(
         self,
         out: Out,

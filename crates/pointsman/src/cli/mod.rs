@@ -80,6 +80,7 @@ use context::Context;
 use failure::{Code, Failure};
 use out::Out;
 
+use crate::control::protocol::{Printed, Reading, Request};
 use crate::paths::Paths;
 
 /// Pointsman keeps AI coding sessions on the rails.
@@ -274,6 +275,19 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         let paths = Paths::from_env(|name| std::env::var_os(name))?;
         Ok(Context { out, paths, wanted: global.project.clone(), verbose })
     };
+    // Inside a sandbox there is no database to read: the daemon is asked for what the command would print.
+    if let Some(what) = command.reading() {
+        let context = context()?;
+        if let Some(project) = context::own_project(&context.paths) {
+            let request = Request::Read { project, what, json: out.is_json() };
+            let Printed { code, out: printed, errors } = context.ask_daemon(&request)?;
+            if !errors.is_empty() {
+                out.say(errors.trim_end());
+            }
+            out.text(&printed)?;
+            return Ok(ExitCode::from(code));
+        }
+    }
     match command {
         Command::Init(arguments) => arguments.run(&context()?)?,
         Command::Sync(arguments) => arguments.run(&context()?)?,
@@ -335,6 +349,15 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 impl Command {
+    /// What it reads, if it is a command that a session may need.
+    fn reading(&self) -> Option<Reading> {
+        match self {
+            Self::Task(command) => command.reading(),
+            Self::Ci(command) => command.reading(),
+            _ => None,
+        }
+    }
+
     /// Whether it has something to put in order before it goes, or a program of its own that does.
     fn minds_interrupts(&self) -> bool {
         match self {

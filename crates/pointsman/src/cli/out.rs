@@ -36,6 +36,11 @@ impl Out {
         Ok(at_once(&format!("{}\n", lines.join("\n")))?)
     }
 
+    /// A text of which no byte may be lost.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        Ok(as_it_is(text)?)
+    }
+
     /// One value, over several lines.
     pub(crate) fn value(self, value: &impl Serialize) -> Result<(), Failure> {
         self.json_text(serde_json::to_string_pretty(value))

@@ -11,7 +11,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
 use super::{explain, style, time};
-use crate::control::protocol::Request;
+use crate::control::protocol::{Reading, Request};
 
 /// Longest title in a table.
 const TITLE_CHARS: usize = 120;
@@ -91,6 +91,15 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// What it reads, if it is a command that a session may need.
+    pub(super) fn reading(&self) -> Option<Reading> {
+        match self {
+            Self::Show { issue } => Some(Reading::Task { issue: *issue }),
+            Self::Explain { issue } => Some(Reading::Explanation { issue: *issue }),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { state } => list(context, state),

@@ -12,7 +12,7 @@ use pointsman_core::words;
 
 use super::caller::{Caller, Channel, OwnSession, Scopes};
 use super::protocol::{
-    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Request, RunCommand, VaultCommand,
+    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand, VaultCommand,
 };
 
 /// The answer to whether a request is allowed.
@@ -56,9 +56,12 @@ pub fn name_of(request: &Request) -> String {
     let word =
         |value: &serde_json::Value, key: &str| value.get(key).and_then(|v| v.as_str()).map(str::to_owned);
     let name = word(&value, "request").unwrap_or_default();
-    let inner = ["command", "order"].iter().find_map(|key| value.get(*key)?.as_object()).and_then(|inner| {
-        ["forge", "queue", "run", "vault", "claim", "inbox"].iter().find_map(|tag| inner.get(*tag)?.as_str())
-    });
+    let inner =
+        ["command", "order", "what"].iter().find_map(|key| value.get(*key)?.as_object()).and_then(|inner| {
+            ["forge", "queue", "run", "vault", "claim", "inbox", "read"]
+                .iter()
+                .find_map(|tag| inner.get(*tag)?.as_str())
+        });
     match inner {
         Some(inner) => format!("{name} {inner}"),
         None => name,
@@ -148,7 +151,8 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
-        | Request::TryNotifiers { .. } => {}
+        | Request::TryNotifiers { .. }
+        | Request::Read { .. } => {}
     }
     request
 }
@@ -205,6 +209,20 @@ fn session(own: &OwnSession, request: &Request) -> Access {
             Some(access) => in_project(own, project, || access),
             None => for_people(),
         },
+        Request::Read { project, what, .. } => {
+            let (is_own, said) = match what {
+                Reading::Task { issue } | Reading::Explanation { issue } => {
+                    (own.issue == Some(*issue), "the task")
+                }
+                Reading::CiLog { number, .. } => {
+                    (own.issue == Some(*number) || own.pr == Some(*number), "the log")
+                }
+            };
+            in_project(own, project, || match is_own {
+                true => allowed(request.clone()),
+                false => Access::Refused(words::access::not_its_own(me, said)),
+            })
+        }
         Request::Status
         | Request::Down
         | Request::Halt { .. }
@@ -315,7 +333,8 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
         | Request::Forge { .. }
-        | Request::Claim { .. } => {
+        | Request::Claim { .. }
+        | Request::Read { .. } => {
             Access::Refused(words::access::reports_only(who, session, &name_of(request)))
         }
     }
@@ -356,7 +375,7 @@ fn token(name: &str, scopes: Scopes, channel: Channel, request: &Request) -> Acc
 /// the daemon or speaks for a session needs more than a token.
 pub fn needs(request: &Request) -> Needs {
     match request {
-        Request::Status | Request::ForgeStats { .. } => Needs::Read,
+        Request::Status | Request::ForgeStats { .. } | Request::Read { .. } => Needs::Read,
         Request::Health { fix, .. } => match fix {
             Fix::No | Fix::Dry => Needs::Read,
             Fix::Do => Needs::Order,

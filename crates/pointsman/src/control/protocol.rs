@@ -29,7 +29,7 @@ pub enum Fix {
     Do,
 }
 
-/// One request. Reading commands read the store themselves; these change something.
+/// One request. Reading commands of people read the store themselves; most of these change something.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
@@ -157,6 +157,32 @@ pub enum Request {
         project: ProjectName,
         order: ClaimOrder,
     },
+    /// What a reading command prints, for a session whose sandbox hides the database. Answers with [`Printed`].
+    Read {
+        project: ProjectName,
+        what: Reading,
+        json: bool,
+    },
+}
+
+/// A reading command that works inside a sandbox as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "read", rename_all = "snake_case")]
+pub enum Reading {
+    /// `task show`
+    Task { issue: Number },
+    /// `task explain`
+    Explanation { issue: Number },
+    /// `ci logs`, of an issue or a pull request
+    CiLog { number: Number, run: Option<u32> },
+}
+
+/// The output of a command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Printed {
+    pub code: u8,
+    pub out: String,
+    pub errors: String,
 }
 
 /// An order of the claim life cycle to the forge. Everything in it is a claim, and is checked where it is carried

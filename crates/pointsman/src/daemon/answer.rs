@@ -118,6 +118,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         | Request::Health { .. }
         | Request::ForgeStats { .. }
         | Request::Forge { .. }
+        | Request::Read { .. }
         | Request::Claim { .. } => {
             failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned())
         }

@@ -30,6 +30,7 @@ use super::halt;
 use super::inbound::{Inbox, ThreadReport};
 use super::peers::{Peer, Peers};
 use super::queue_orders;
+use super::reading;
 use super::reports::{Reports, ask_loop};
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
@@ -240,6 +241,10 @@ impl Control {
                     Err(reply) => reply,
                 }
             }
+            Request::Read { project, what, json } => match self.world.project(&project) {
+                Some(served) => reading::read(&self.world, &served, &what, json),
+                None => not_served(&project),
+            },
             Request::Hook { report } => self.reports.take(report),
             Request::Inbox { project, question, command } => self.settle(caller, project, question, command),
             Request::Halt { by } => self.halt(&by),

@@ -152,6 +152,7 @@ fn decided(
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Read { .. }
         | Request::Claim { .. } => Ok(None),
     }
 }
@@ -183,6 +184,7 @@ pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Read { .. }
         | Request::Claim { .. } => None,
     }
 }
@@ -281,6 +283,7 @@ impl Made {
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }
+            | Request::Read { .. }
             | Request::Claim { .. } => return None,
         };
         Some(Self { project: project.clone(), question: decision.question(), decision: Some(decision) })

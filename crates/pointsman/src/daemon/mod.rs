@@ -38,6 +38,7 @@ mod questions;
 mod queue_orders;
 mod queue_trial;
 mod reader;
+mod reading;
 mod reports;
 mod reviews;
 mod runs;

@@ -17,7 +17,7 @@ use pointsman_core::vault::{ActionId, Risk};
 use super::{Access, Condition, Needs, may, name_of, needs};
 use crate::control::caller::{Caller, Channel, OwnSession, Scopes, Unknown};
 use crate::control::protocol::{
-    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Request, RunCommand, VaultCommand,
+    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand, VaultCommand,
 };
 
 const ME: &str = "dev-shop-3.2";
@@ -47,6 +47,10 @@ fn report(session: &str) -> Request {
 
 fn forge(command: ForgeCommand) -> Request {
     Request::Forge { project: shop(), command }
+}
+
+fn read(what: Reading) -> Request {
+    Request::Read { project: shop(), what, json: false }
 }
 
 fn vault(command: VaultCommand) -> Request {
@@ -138,6 +142,9 @@ fn every_request() -> Vec<Request> {
         Request::ResumeRole { project: project.clone(), role: Role::Gardener },
         Request::LookNow { project: project.clone(), role: Role::Gardener },
         Request::TryNotifiers { project, key: "k".into() },
+        read(Reading::Task { issue: 3 }),
+        read(Reading::Explanation { issue: 3 }),
+        read(Reading::CiLog { number: 3, run: Some(1) }),
         issue(&[]),
         forge(ForgeCommand::CreatePull {
             head: branch.clone(),
@@ -220,6 +227,7 @@ fn all_are_there() {
         "VaultCommand",
         "InboxCommand",
         "ForgeCommand",
+        "Reading",
     ] {
         let body = source.split(&format!("pub enum {kind} {{\n")).nth(1).unwrap();
         let body = body.split("\n}\n").next().unwrap();
@@ -230,15 +238,15 @@ fn all_are_there() {
         names.extend(variants.map(|name| format!("{kind}::{name}")));
     }
     let requests = every_request();
-    // Six requests are there by the commands in them.
-    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim"];
+    // Seven requests are there by the commands in them.
+    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim", "Read"];
     let wanted =
         names.iter().filter(|n| !nested.iter().any(|outer| **n == format!("Request::{outer}"))).count();
     let mut known: Vec<String> = requests.iter().map(name_of).collect();
     known.sort();
     known.dedup();
     assert_eq!(known.len(), wanted, "{known:?}\n{names:?}");
-    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 25);
+    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 26);
 }
 
 #[test]
@@ -265,6 +273,9 @@ fn a_session_may_ask_about_itself() {
         "run step_done",
         "vault submit",
         "vault raise",
+        "read task",
+        "read explanation",
+        "read ci_log",
         "forge create_issue",
         "forge list_issues",
         "forge show_issue",
@@ -323,6 +334,9 @@ fn a_session_speaks_for_no_other_session_project_issue_or_pull_request() {
         forge(ForgeCommand::ListChecks { sha: sha("b") }),
         forge(ForgeCommand::ListIssues { state: StateFilter::All }),
         forge(ForgeCommand::ListIssues { state: StateFilter::Closed }),
+        read(Reading::Task { issue: 4 }),
+        read(Reading::Explanation { issue: 4 }),
+        read(Reading::CiLog { number: 4, run: None }),
     ];
     for request in refused {
         assert!(!is_allowed(&session(), &request), "{request:?}");

@@ -83,6 +83,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
     let inbox =
         |command: Value| json!({ "request": "inbox", "project": "shop", "question": 1, "command": command });
     let claim = |order: Value| json!({ "request": "claim", "project": "shop", "order": order });
+    let read = |what: Value| json!({ "request": "read", "project": "shop", "what": what, "json": true });
     let evil = daemon.path("home/evil/pointsman.toml");
     vec![
         json!({ "request": "status" }),
@@ -138,6 +139,10 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         json!({ "request": "resume_role", "project": "shop", "role": "gardener" }),
         json!({ "request": "look_now", "project": "shop", "role": "gardener" }),
         json!({ "request": "try_notifiers", "project": "shop", "key": "k" }),
+        read(json!({ "read": "task", "issue": 1 })),
+        read(json!({ "read": "task", "issue": 2 })),
+        read(json!({ "read": "explanation", "issue": 1 })),
+        read(json!({ "read": "ci_log", "number": 1, "run": null })),
         forge(
             json!({ "forge": "create_issue", "title": "Found", "body": "b", "labels": [], "author": "ann" }),
         ),
@@ -177,7 +182,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
 /// The request's name in the table of docs/security.md.
 fn name(request: &Value) -> String {
     let kind = request["request"].as_str().unwrap();
-    let inner = request["command"][kind].as_str().or(request["order"][kind].as_str());
+    let inner = ["command", "order", "what"].iter().find_map(|part| request[part][kind].as_str());
     inner.map_or_else(|| kind.to_owned(), |inner| format!("{kind} {inner}"))
 }
 
@@ -203,6 +208,7 @@ fn is_for_sessions(request: &Value) -> bool {
         "checkpoint" | "measure" => own(&request["session"]),
         "hook" => own(&request["report"]["session"]),
         "run" => command["run"] == "step_done",
+        "read" => request["what"]["issue"] == 1 || request["what"]["number"] == 1,
         "vault" => command["vault"] == "submit" || command["vault"] == "raise",
         "forge" => match command["forge"].as_str().unwrap() {
             "create_issue" => command["labels"] == json!([]),

@@ -249,3 +249,49 @@ fn e2e_sandbox_a_lock_that_a_killed_git_left_is_gone_before_the_successor_begins
     assert_eq!(daemon.session(issue)["session"], "dev-shop-1.2", "it died once");
     assert_eq!(daemon.on_main("src/apples.txt").unwrap(), "apples");
 }
+
+#[test]
+fn e2e_sandbox_a_session_reads_its_own_task_log_and_pull_request_and_no_other() {
+    if !works() {
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_pointsman");
+    let agent = format!(
+        "echo one > one.txt && git add . && git commit -qm One && git push -q origin HEAD\n\
+         echo PHASE:awaiting_ci > \"$PHASE_FILE\"\n\
+         while read -r line; do case $line in *'CI passed'*) break ;; esac; done\n\
+         ask() {{ echo \"== $*\"; {program} \"$@\"; echo \"code $?\"; }}\n\
+         {{ ask task show $ISSUE; ask task show $ISSUE --json; ask task explain '#1'; ask ci logs $ISSUE\n\
+         ask task show 99; ask ci logs 99; ask task list; }} > said.txt 2>&1\n\
+         git add . && git commit -qm Said && git push -q origin HEAD\n\
+         echo PHASE:awaiting_ci > \"$PHASE_FILE\"\nsleep 1000\n"
+    );
+    let ci = "#!/bin/sh\necho 'the words of the CI'\n";
+    let daemon = shop().agent(&agent).file("ci.sh", ci).reviewed().set("sandbox.mode", "\"require\"").start();
+    let issue = daemon.file_issue_with("Work", "Please.");
+    assert_eq!(issue, 1);
+    let said = daemon.wait_for("what it read", || {
+        let text = std::fs::read_to_string(daemon.tree(issue).join("said.txt")).ok()?;
+        (text.matches("\ncode ").count() == 7).then_some(text)
+    });
+    let part = |command: &str| {
+        let after =
+            said.split(&format!("== {command}\n")).nth(1).unwrap_or_else(|| panic!("{command}: {said}"));
+        after.split("\n== ").next().unwrap().to_owned()
+    };
+    for (command, wanted) in [
+        ("task show 1", "awaiting"),
+        ("task show 1 --json", "\"state\": \"awaiting_"),
+        ("task explain #1", "awaiting"),
+        ("ci logs 1", "the words of the CI"),
+    ] {
+        let shown = part(command);
+        assert!(shown.trim_end().ends_with("code 0"), "{command}: {shown}");
+        assert!(shown.contains(wanted), "{command}: {shown}");
+    }
+    for command in ["task show 99", "ci logs 99"] {
+        let shown = part(command);
+        assert!(shown.contains("may read") && shown.trim_end().ends_with("code 3"), "{shown}");
+    }
+    assert!(!part("task list").trim_end().ends_with("code 0"), "{said}");
+}
