@@ -88,7 +88,7 @@ impl From<&CiVerdict> for CheckStatus {
         match verdict {
             CiVerdict::Passed => Self::Passed,
             CiVerdict::Failed { .. } => Self::Failed,
-            CiVerdict::Infra { .. } => Self::Infra,
+            CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } => Self::Infra,
             CiVerdict::TimedOut { .. } => Self::TimedOut,
         }
     }

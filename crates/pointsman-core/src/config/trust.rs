@@ -1,7 +1,7 @@
 //! Trust: the settings of a project that can run, reach, loosen or spend something. A person has seen and accepted them when
 //! the project was registered. A later change of one of them waits for a person; all other settings take effect at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -32,6 +32,9 @@ pub struct Trust {
     /// The project's own formulas, by name.
     #[serde(default)]
     formulas: BTreeMap<String, String>,
+    /// Hosts that CI and gates asked for and that a person allowed, beside those of the file.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    hosts: BTreeSet<String>,
 }
 
 /// A setting that is not as it was accepted.
@@ -50,7 +53,24 @@ impl Trust {
     /// The settings of a file and its formulas that need trust.
     pub fn of(config: &Config, formulas: &BTreeMap<String, String>) -> Self {
         let keys = entries(config).into_iter().filter(|(key, _)| power(key).is_some()).collect();
-        Self { keys, formulas: formulas.clone() }
+        Self { keys, formulas: formulas.clone(), hosts: BTreeSet::new() }
+    }
+
+    /// Allows CI and gates to reach more hosts.
+    pub fn allow(&mut self, hosts: &[String]) {
+        self.hosts.extend(hosts.iter().cloned());
+    }
+
+    /// Whether CI and gates may reach all of these because a person said so.
+    pub fn allows(&self, hosts: &[String]) -> bool {
+        hosts.iter().all(|host| self.hosts.contains(host))
+    }
+
+    /// The same settings, with the hosts that were allowed before.
+    #[must_use]
+    pub fn keeping_hosts_of(mut self, earlier: Option<&Self>) -> Self {
+        self.hosts.extend(earlier.into_iter().flat_map(|earlier| earlier.hosts.iter().cloned()));
+        self
     }
 
     /// The differences between a file and the defaults, which everybody knows.
@@ -93,6 +113,14 @@ impl Trust {
     /// The settings in force: those of the file, with the accepted value of everything that nobody has accepted yet. An error if
     /// the two do not fit together.
     pub fn in_force(&self, config: &Config) -> Result<Config, Error> {
+        let mut config = self.file_in_force(config)?;
+        let listed = &mut config.sandbox.ci_hosts;
+        let more: Vec<String> = self.hosts.iter().filter(|host| !listed.contains(host)).cloned().collect();
+        listed.extend(more);
+        Ok(config)
+    }
+
+    fn file_in_force(&self, config: &Config) -> Result<Config, Error> {
         let now = Self::of(config, &self.formulas);
         let differences = self.differences(&now);
         if differences.is_empty() {
@@ -225,6 +253,21 @@ mod tests {
 
     fn trust(text: &str) -> Trust {
         Trust::of(&config(text), &BTreeMap::new())
+    }
+
+    #[test]
+    fn hosts_that_a_person_allowed_are_added_to_the_list_and_outlive_a_new_acceptance() {
+        let mut accepted = trust("");
+        accepted.allow(&["registry.example.org:443".to_owned()]);
+        let file = config("sandbox.ci_hosts = [\"packages\"]");
+        let in_force = trust("sandbox.ci_hosts = [\"packages\"]").keeping_hosts_of(Some(&accepted));
+        assert_eq!(
+            in_force.in_force(&file).unwrap().sandbox.ci_hosts,
+            ["packages", "registry.example.org:443"]
+        );
+        assert!(in_force.differences(&Trust::of(&file, &BTreeMap::new())).is_empty(), "nothing waits");
+        assert!(in_force.allows(&["registry.example.org:443".to_owned()]));
+        assert!(!in_force.allows(&["other.example.org:443".to_owned()]));
     }
 
     /// Every setting of the contract's list: before, after, the key that waits, and its power.

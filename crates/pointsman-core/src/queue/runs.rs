@@ -50,6 +50,8 @@ impl Runs {
             CiVerdict::Passed => Self { green: self.green + 1, ..self },
             CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => Self { red: self.red + 1, ..self },
             CiVerdict::Infra { .. } => Self { infra: self.infra + 1, ..self },
+            // Another run would be refused the same.
+            CiVerdict::Unreached { .. } => Self { infra: self.infra + Self::LIMIT, ..self },
         }
     }
 }
@@ -72,7 +74,7 @@ impl Record {
     /// The record with one more verdict.
     pub fn add(earlier: Option<&Record>, verdict: CiVerdict) -> Record {
         let runs = earlier.map(|record| record.runs).unwrap_or_default().and(&verdict);
-        let told = !matches!(verdict, CiVerdict::Infra { .. });
+        let told = !matches!(verdict, CiVerdict::Infra { .. } | CiVerdict::Unreached { .. });
         let last = match earlier {
             // What an outage says is of no use to anybody who has a red log already.
             Some(record) if !told && record.runs.green + record.runs.red > 0 => record.last.clone(),

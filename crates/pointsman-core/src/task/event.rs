@@ -113,6 +113,10 @@ pub enum Event {
         by_agent: bool,
         body: String,
     },
+    /// A person lets CI and gates reach the hosts that were refused.
+    HostsAllowed {
+        by: String,
+    },
     /// The merge queue has an answer.
     QueueReported {
         /// The head it was asked to land.

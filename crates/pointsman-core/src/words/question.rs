@@ -34,7 +34,7 @@ pub fn heading(kind: Kind) -> &'static str {
         Kind::Alarm => "this machine is in trouble",
         Kind::Secret => "a branch may contain a secret",
         Kind::Trust => "a configuration change waits for your trust",
-        Kind::HostAccess => "a session wants to reach a host",
+        Kind::HostAccess => "tests want to reach a host",
         Kind::Budget => "a budget is used up",
         Kind::Orphan => "nobody works on an issue in progress",
         Kind::ServiceDown => "a service does not answer",
@@ -56,6 +56,12 @@ pub fn heading(kind: Kind) -> &'static str {
 /// The number of a question, as people read it.
 pub fn number(id: Option<QuestionId>) -> String {
     id.map_or_else(|| "this question".to_owned(), |id| format!("question {id}"))
+}
+
+/// The answer to an agent whose tests may not reach the hosts that they asked for.
+pub fn hosts_denied(reason: &str) -> String {
+    let why = if reason.is_empty() { String::new() } else { format!(" {}", reason.trim_end()) };
+    format!("The tests may not reach these hosts. Do without them, or ask a person.{why}")
 }
 
 /// The commands that settle it.

@@ -8,6 +8,8 @@ use crate::snapshot::Unreadable;
 use crate::task::{Refusal, RefusalStatus};
 use crate::text;
 
+/// How many hosts are named.
+const HOSTS_SHOWN: usize = 8;
 /// How much of an outside text fits into a reason.
 const QUOTE_CHARS: usize = 300;
 
@@ -83,6 +85,19 @@ pub fn ci_timeout(limit: Duration) -> String {
 /// Not the code's fault.
 pub fn infra(reason: &str) -> String {
     format!("CI infrastructure failed again: {}", text::clean_line(reason, QUOTE_CHARS))
+}
+
+/// The tests were refused hosts.
+pub fn unreached(hosts: &[String]) -> String {
+    let shown: Vec<String> = hosts.iter().take(HOSTS_SHOWN).map(|host| text::clean_line(host, 80)).collect();
+    let more = match hosts.len().saturating_sub(HOSTS_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "may its tests reach {}{more}? They asked for it and failed; the sandbox allows it to nobody yet",
+        shown.join(", ")
+    )
 }
 
 /// Nobody looked at it.

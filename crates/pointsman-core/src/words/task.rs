@@ -60,6 +60,7 @@ pub mod refused {
     pub const PAUSED_ALREADY: &str = "it is paused already";
     pub const NO_CLAIM: &str = "a push counts when the agent says so";
     pub const MERGED_ALREADY: &str = "already recorded as merged";
+    pub const WAITS_FOR_NO_HOST: &str = "it does not wait for a host";
     pub const NOTHING_TO_OPEN: &str = "nothing was pushed that a pull request could show";
 
     pub fn not_ready(state: State) -> String {

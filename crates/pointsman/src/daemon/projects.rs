@@ -84,6 +84,21 @@ pub(crate) fn trust_concern(engine: &Engine, project: &ProjectName, waiting: &[D
     Some(Input::of_concern(key, event))
 }
 
+/// Lets CI and gates of a project reach these hosts, as a person decided.
+pub(crate) fn allow_hosts(
+    engine: &Engine,
+    project: &ProjectName,
+    hosts: &[String],
+    now: Timestamp,
+) -> Result<(Trust, Change), pointsman_store::Error> {
+    let mut accepted = trust::accepted(engine.store(), project)?.unwrap_or_default();
+    accepted.allow(hosts);
+    let keys = vec!["sandbox.ci_hosts".to_owned()];
+    let mut change = Change::logged(now, project, &log::Entry::SettingsChanged { keys });
+    change.memories.push(Memory::new(MEMORY, &accepted)?);
+    Ok((accepted, change))
+}
+
 /// Accepts the settings that a question showed. If the file asks for something else by now, nobody has seen that.
 pub(crate) fn accept_shown(
     engine: &Engine,
@@ -99,7 +114,9 @@ pub(crate) fn accept_shown(
     let fresh = Question::ask(Kind::Trust, Cause::Daemon, source, &shown, &policy, now);
     let is_same = fresh.text() == asked.text();
     anyhow::ensure!(is_same && !waiting.is_empty(), words::trust::CHANGED_MEANWHILE);
+    let earlier = trust::accepted(engine.store(), project)?;
     let accepted = trust::asked_for(&read_config(&row.config_path)?, &row.checkout);
+    let accepted = accepted.keeping_hosts_of(earlier.as_ref());
     let keys = waiting.into_iter().map(|difference| difference.key).collect();
     let mut change = Change::logged(now, project, &log::Entry::SettingsChanged { keys });
     change.memories.push(Memory::new(MEMORY, &accepted)?);
@@ -130,6 +147,12 @@ pub(crate) fn add(
     let added = log::Entry::ProjectAdded { config_path: config_path.clone() };
     let mut change = Change::logged(clock::now(), &config.name, &added);
     let (name, added_at) = (config.name.clone(), change.at);
+    // Whoever removes a project takes back what was allowed to it.
+    let earlier = match engine.store().project(&config.name)? {
+        Some(_) => trust::accepted(engine.store(), &config.name)?,
+        None => None,
+    };
+    let accepted = accepted.keeping_hosts_of(earlier.as_ref());
     change.memories.push(Memory::new(MEMORY, &accepted)?);
     change.writes.push(Write::ProjectAdded(ProjectRow { name, config_path, checkout, added_at }));
     engine.write(&[change])?;

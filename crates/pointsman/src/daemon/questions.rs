@@ -1,9 +1,11 @@
 //! Questions to people: how they reach the store, and who settled one.
 
+use std::sync::Arc;
+
 use pointsman_core::concern::ConcernKey;
 use pointsman_core::ids::{ActionKey, Number, ProjectName, TaskKey};
-use pointsman_core::part::question::{self, Act, Owner, Question, QuestionId};
-use pointsman_core::task::Event;
+use pointsman_core::part::question::{self, Act, Kind, Owner, Question, QuestionId};
+use pointsman_core::task::{Event, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::words;
@@ -16,7 +18,7 @@ use super::concerns;
 use super::effects::chain;
 use super::engine::{Engine, Input};
 use super::outcome::NotTaken;
-use super::{runs, vault};
+use super::{projects, runs, vault};
 use crate::control::protocol::{FailureKind, InboxCommand, Reply, Request, VaultCommand};
 
 /// The changes to write for questions that were asked, reminded of or settled.
@@ -118,6 +120,20 @@ fn answer(
             let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
             taken.map_err(|why| NotTaken::Refused(why.to_string()))
         }
+        (Owner::Task(issue), InboxCommand::Approve { by }) if asked.kind == Kind::HostAccess => {
+            let key = TaskKey { project: project.clone(), issue: *issue };
+            let (inputs, change) = hosts_allowed(engine, &key, id, by, now)?;
+            let taken = engine.take_with(&inputs, vec![change], now)?.into_iter().next().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
+        (Owner::Task(issue), InboxCommand::Reject { reason, by }) if asked.kind == Kind::HostAccess => {
+            let key = TaskKey { project: project.clone(), issue: *issue };
+            let text = words::question::hosts_denied(reason);
+            let input =
+                Input { answers: Some(id), ..Input::new(key, Event::Answered { by: by.clone(), text }) };
+            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
         (Owner::Vault(action), InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {
             decide(engine, &asked, action, command, now)?
         }
@@ -145,6 +161,29 @@ fn answer(
         Err(NotTaken::Missing) => refused(words::question::nobody_waits(id)),
         Err(NotTaken::Refused(why)) => refused(words::question::refused(id, &why)),
     }
+}
+
+/// The hosts that the tests of a task asked for are allowed. The same commit is tested again, and so are those of all other
+/// tasks that wait for nothing else.
+fn hosts_allowed(
+    engine: &Engine,
+    key: &TaskKey,
+    id: QuestionId,
+    by: &str,
+    now: Timestamp,
+) -> Result<(Vec<Input>, Change), pointsman_store::Error> {
+    let task = engine.tasks().get(key);
+    let hosts = task.map(|task| task.contribution.refused_hosts().to_vec()).unwrap_or_default();
+    let (trust, change) = projects::allow_hosts(engine, &key.project, &hosts, now)?;
+    let event = || Event::HostsAllowed { by: by.to_owned() };
+    let waits = |task: &&Task| {
+        let refused = task.contribution.refused_hosts();
+        task.key.project == key.project && task.key != *key && !refused.is_empty() && trust.allows(refused)
+    };
+    let others = engine.tasks().values().map(Arc::as_ref).filter(waits);
+    let first = Input { answers: Some(id), ..Input::new(key.clone(), event()) };
+    let inputs = std::iter::once(first).chain(others.map(|task| Input::new(task.key.clone(), event())));
+    Ok((inputs.collect(), change))
 }
 
 /// A yes or no to a vault action. It counts for exactly what the question names.

@@ -44,6 +44,8 @@ pub enum Fact<'a> {
         head: &'a Sha,
         outcome: &'a QueueOutcome,
     },
+    /// A person lets CI and gates reach the hosts that were refused.
+    HostsAllowed,
     /// Git says that it is on the main branch.
     FoundMerged {
         sha: &'a Sha,
@@ -77,6 +79,12 @@ pub enum CiVerdict {
     /// Neither red nor green: infrastructure is at fault.
     Infra {
         reason: String,
+        /// The end of the log, cleaned.
+        log: String,
+    },
+    /// Red, after it was refused hosts that nobody listed: whoever writes commits cannot mend that.
+    Unreached {
+        hosts: Vec<String>,
         /// The end of the log, cleaned.
         log: String,
     },
@@ -120,6 +128,13 @@ pub enum QueueOutcome {
     Infra {
         reason: String,
         /// The end of the log, cleaned; empty if nothing ran.
+        #[serde(default)]
+        log: String,
+    },
+    /// Its tests fail, after they were refused hosts that nobody listed.
+    Unreached {
+        hosts: Vec<String>,
+        /// The end of the log, cleaned.
         #[serde(default)]
         log: String,
     },

@@ -109,11 +109,22 @@ struct Pushed {
     /// The paths it changes that need a person's approval, whoever else reviews.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     protected: Vec<String>,
+    /// The hosts that its last run was refused, if that made it red.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<String>,
 }
 
 impl Pushed {
     fn new(head: Sha, pr: Option<Number>) -> Self {
-        Self { head, pr, ci: Ci::None, log_end: String::new(), review: Review::None, protected: Vec::new() }
+        Self {
+            head,
+            pr,
+            ci: Ci::None,
+            log_end: String::new(),
+            review: Review::None,
+            protected: Vec::new(),
+            hosts: Vec::new(),
+        }
     }
 }
 
@@ -275,6 +286,11 @@ impl Contribution {
     /// The head of the branch as the forge has it.
     pub fn head(&self) -> Option<&Sha> {
         self.pushed().map(|pushed| &pushed.head)
+    }
+
+    /// The hosts that the last run on the head was refused, if it waits for a person to decide about them.
+    pub fn refused_hosts(&self) -> &[String] {
+        self.pushed().map(|pushed| pushed.hosts.as_slice()).unwrap_or_default()
     }
 
     /// Its pull request.

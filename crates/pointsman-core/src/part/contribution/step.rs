@@ -42,6 +42,7 @@ impl Contribution {
             Fact::Observed(PrFact::Merged { sha }) | Fact::FoundMerged { sha } => {
                 self.merged(sha, &mut reactions);
             }
+            Fact::HostsAllowed => self.hosts_allowed(around, &mut reactions)?,
             Fact::ChecksStarted { sha } => self.checks_started(sha, around)?,
             Fact::ChecksFinished { sha, run, verdict } => {
                 self.checks_finished(sha, run, verdict, around, &mut reactions)?;
@@ -206,6 +207,9 @@ impl Contribution {
             CiVerdict::Infra { reason, log } => {
                 (Ci::Failed { infra: true, summary: reason.clone() }, Some(log))
             }
+            CiVerdict::Unreached { hosts, log } => {
+                (Ci::Failed { infra: true, summary: words::sandbox::unlisted(hosts) }, Some(log))
+            }
             CiVerdict::TimedOut { log } => (Ci::TimedOut, Some(log)),
         };
         pushed.ci = ci;
@@ -232,6 +236,7 @@ impl Contribution {
                 self.hand_back_red(summary.clone(), words, around, reactions);
             }
             CiVerdict::Infra { reason, .. } => self.infra_trouble(reason, around, reactions),
+            CiVerdict::Unreached { hosts, .. } => self.unreached(hosts, reactions),
             CiVerdict::TimedOut { .. } => self.ci_timed_out(around, reactions),
         }
         Ok(())
@@ -318,6 +323,31 @@ impl Contribution {
             self.rest();
             ask(Cause::Ci, words::reason::infra(reason), reactions);
         }
+    }
+
+    /// Trying again changes nothing, and neither does another commit: a person decides about the hosts.
+    fn unreached(&mut self, hosts: &[String], reactions: &mut Reactions) {
+        self.rest();
+        if let Some(pushed) = self.pushed_mut() {
+            pushed.hosts = hosts.to_vec();
+        }
+        ask(Cause::Hosts, words::reason::unreached(hosts), reactions);
+    }
+
+    /// The same commit is looked at again, by CI or by the gate, whichever was refused.
+    fn hosts_allowed(&mut self, around: &OwnerFacts<'_>, reactions: &mut Reactions) -> Result<(), Refused> {
+        if around.asked != Some(Cause::Hosts) || self.refused_hosts().is_empty() {
+            return Err(Refused::NotNow(words::task::refused::WAITS_FOR_NO_HOST.to_owned()));
+        }
+        if let Some(pushed) = self.pushed_mut() {
+            pushed.hosts.clear();
+        }
+        if self.needs_no_ci(around) {
+            self.green(around, reactions);
+        } else {
+            self.check(around, reactions);
+        }
+        Ok(())
     }
 
     fn ci_timed_out(&mut self, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
@@ -451,6 +481,10 @@ impl Contribution {
                 pushed.log_end = words::notice::log_end(log);
                 self.rest();
                 ask(Cause::Ci, words::reason::infra(reason), reactions);
+            }
+            QueueOutcome::Unreached { hosts, log } => {
+                pushed.log_end = words::notice::log_end(log);
+                self.unreached(hosts, reactions);
             }
             QueueOutcome::Stale { .. } => {
                 self.await_push(around.now.after(around.policy.ci_timeout));

@@ -318,6 +318,33 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
 }
 
 #[test]
+fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_allows_them() {
+    let hosts = vec!["registry.example.org:443".to_owned()];
+    let unreached = CiVerdict::Unreached { hosts: hosts.clone(), log: "no route\n".into() };
+    let mut road = Road::pushed('a');
+    assert_eq!(road.ci(&unreached), "record ask:Hosts");
+    assert_eq!((road.part.refused_hosts(), road.part.attempts), (hosts.as_slice(), Attempts::default()));
+    road.refuses(&Fact::HostsAllowed);
+    road.asked = Some(Cause::Hosts);
+    assert_eq!(road.hears(&Fact::HostsAllowed), "awaits:Checks check");
+    assert_eq!((road.part.head(), road.part.ci_run), (Some(&sha('a')), 2));
+    road.refuses(&Fact::HostsAllowed);
+    road.asked = None;
+    assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Review review");
+
+    // The gate is asked again, and CI is not.
+    let mut road = Road::queued();
+    assert_eq!(road.queue(&QueueOutcome::Unreached { hosts, log: String::new() }), "ask:Hosts");
+    road.asked = Some(Cause::Hosts);
+    assert_eq!(road.hears(&Fact::HostsAllowed), "awaits:Queue enqueue");
+    // Another commit is another matter.
+    let mut road = Road::pushed('a');
+    road.ci(&unreached);
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    assert!(road.part.refused_hosts().is_empty());
+}
+
+#[test]
 fn work_that_begins_anew_remembers_only_the_numbers_of_its_runs() {
     let mut road = Road::pushed('a');
     road.ci(&red());

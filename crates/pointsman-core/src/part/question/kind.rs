@@ -103,6 +103,7 @@ pub struct Traits {
 }
 
 const YES_OR_NO: &[Act] = &[Act::Approve, Act::Reject];
+const YES_NO_OR_WORDS: &[Act] = &[Act::Approve, Act::Reject, Act::Answer];
 const ANSWER: &[Act] = &[Act::Answer];
 const DISMISS: &[Act] = &[Act::Dismiss];
 
@@ -155,7 +156,7 @@ impl Kind {
             Self::Alarm => traits("alarm", Endangers, true, Never, DISMISS),
             Self::Secret => traits("secret", Endangers, true, Never, YES_OR_NO),
             Self::Trust => traits("trust", CanWait, true, Never, YES_OR_NO),
-            Self::HostAccess => traits("host_access", Costs, true, AfterTimeout, YES_OR_NO),
+            Self::HostAccess => traits("host_access", Costs, true, AfterTimeout, YES_NO_OR_WORDS),
             Self::Budget => traits("budget", HoldsUp, true, Never, YES_OR_NO),
             Self::Orphan => traits("orphan", CanWait, true, Never, DISMISS),
             Self::ServiceDown => traits("service_down", Endangers, true, Never, DISMISS),

@@ -115,6 +115,8 @@ pub enum Cause {
     /// CI did not answer, or its infrastructure failed again.
     Ci,
     Review,
+    /// CI or the gate was refused hosts.
+    Hosts,
     /// Something else the daemon could not settle.
     Daemon,
 }

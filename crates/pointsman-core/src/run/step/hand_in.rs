@@ -131,6 +131,7 @@ impl Draft<'_> {
             | Fact::Observed(_)
             | Fact::ChecksStarted { .. }
             | Fact::ChecksFinished { .. }
+            | Fact::HostsAllowed
             | Fact::FoundMerged { .. } => Hindrance::Ci,
         };
         self.follow_contribution(reactions, hindrance);
@@ -247,6 +248,7 @@ fn ends(fact: &Fact<'_>) -> bool {
         | Fact::Opened { .. }
         | Fact::ChecksStarted { .. }
         | Fact::ChecksFinished { .. }
+        | Fact::HostsAllowed
         | Fact::Reviewed { .. } => false,
     }
 }

@@ -19,7 +19,11 @@ impl Draft<'_> {
         self.enter(State::Escalated);
         self.task.reason = Some(reason.clone());
         let policy = self.policy.question();
-        let question = Question::ask(Kind::Question, cause, self.task.source(), &reason, &policy, self.now);
+        let kind = match cause {
+            Cause::Hosts => Kind::HostAccess,
+            Cause::Agent | Cause::Ci | Cause::Review | Cause::Daemon => Kind::Question,
+        };
+        let question = Question::ask(kind, cause, self.task.source(), &reason, &policy, self.now);
         self.task.deadline = question.expires_at;
         self.task.escalation = Some(question);
         self.notify(words::notice::escalated(&self.task, 0));

@@ -77,6 +77,7 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
                 body,
             })?;
         }
+        Event::HostsAllowed { .. } => draft.contributed(&part::Fact::HostsAllowed)?,
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
         Event::ContextMeasured { generation, gauge } => {

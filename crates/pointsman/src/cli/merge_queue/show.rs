@@ -113,7 +113,7 @@ impl Tested {
             CiVerdict::Passed => ("green", String::new()),
             CiVerdict::Failed { log, .. } => ("red", log),
             CiVerdict::TimedOut { log } => ("timed_out", log),
-            CiVerdict::Infra { .. } => return Ok(None),
+            CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } => return Ok(None),
         };
         let lines: Vec<&str> = log.lines().collect();
         let end = lines[lines.len().saturating_sub(LINES)..].join("\n");

@@ -78,7 +78,9 @@ pub fn figures(
             if let Some(Event::ChecksFinished { verdict, .. }) = entry {
                 match verdict {
                     CiVerdict::Failed { .. } => counts.red += 1,
-                    CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => counts.infra += 1,
+                    CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } | CiVerdict::TimedOut { .. } => {
+                        counts.infra += 1;
+                    }
                     CiVerdict::Passed => {}
                 }
             }

@@ -206,9 +206,10 @@ fn test(
     };
     let state = match verdict {
         CiVerdict::Passed => CheckState::Success,
-        CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => {
-            CheckState::Failure
-        }
+        CiVerdict::Failed { .. }
+        | CiVerdict::Infra { .. }
+        | CiVerdict::Unreached { .. }
+        | CiVerdict::TimedOut { .. } => CheckState::Failure,
     };
     show(served, sha, state);
     Some(verdict)
@@ -238,7 +239,7 @@ fn remember_run(
 fn tells_of_code(verdict: &CiVerdict) -> bool {
     match verdict {
         CiVerdict::Passed | CiVerdict::Failed { .. } => true,
-        CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => false,
+        CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } | CiVerdict::TimedOut { .. } => false,
     }
 }
 

@@ -135,7 +135,7 @@ impl Ran {
         Some(match verdict {
             // Nobody who writes commits can mend that: a person lists the host, or does not.
             CiVerdict::Failed { log, .. } if !self.unlisted.is_empty() => {
-                CiVerdict::Infra { reason: words::sandbox::unlisted(&self.unlisted), log }
+                CiVerdict::Unreached { hosts: self.unlisted.clone(), log }
             }
             verdict => verdict,
         })

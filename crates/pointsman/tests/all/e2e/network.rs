@@ -227,17 +227,64 @@ fn e2e_sandbox_network_of_an_agent_leads_only_to_what_is_listed_and_survives_the
     assert!(probes.contains("can reach it again"), "{probes}");
 }
 
+/// Asks the canary by name, through the proxy, and is green if it answers.
+fn needs_host(port: u16) -> String {
+    format!(
+        "#!/bin/bash\nproxy=${{HTTP_PROXY#http://}}\nexec 3<> \"/dev/tcp/${{proxy%:*}}/${{proxy#*:}}\"\n\
+         printf 'GET http://localhost:{port}/ HTTP/1.1\\r\\n\\r\\n' >&3\ngrep -q reached <&3\n"
+    )
+}
+
 #[test]
-fn e2e_sandbox_network_a_red_ci_that_asked_for_an_unlisted_host_costs_no_fix() {
+fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_commits_are_tested_again() {
     if !works() {
         return;
     }
-    let ci = "#!/bin/bash\nproxy=${HTTP_PROXY#http://}\nexec 3<> \"/dev/tcp/${proxy%:*}/${proxy#*:}\"\n\
-              printf 'CONNECT registry.example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3\ncat <&3\nexit 1\n";
-    let daemon = shop().file("ci.sh", ci).start();
-    let issue = daemon.file_issue("Apples", &super::clean("apples"));
-    let task = daemon.wait_state(issue, "escalated");
-    let reason = task["reason"].as_str().unwrap();
-    assert!(reason.contains("registry.example.org:443") && reason.contains("sandbox.ci_hosts"), "{reason}");
-    assert_eq!(task["attempts"]["ci_fixes"], 0, "{task}");
+    let canary = Canary::start();
+    let host = format!("localhost:{}", canary.port);
+    let setup = shop().file("ci.sh", &needs_host(canary.port)).set("dev.concurrency", "2");
+    let daemon = setup.machine(&format!("[sandbox]\nprivate_hosts = [{host:?}]\n")).start();
+    let issues =
+        ["Apples", "Pears"].map(|title| daemon.file_issue(title, &super::clean(&title.to_lowercase())));
+    let waiting = issues.map(|issue| daemon.wait_state(issue, "escalated"));
+    for task in &waiting {
+        assert!(task["reason"].as_str().unwrap().contains(&host), "{task}");
+        assert_eq!(task["attempts"]["ci_fixes"], 0, "{task}");
+    }
+    assert_eq!(canary.visits(), 0);
+    let asked: Vec<_> = daemon.json(&["inbox"]).as_array().unwrap().clone();
+    assert_eq!(asked.iter().filter(|one| one["kind"] == "host_access").count(), 2, "{asked:?}");
+    let id = asked.iter().find(|one| one["issue"] == issues[0]).unwrap()["id"].to_string();
+    daemon.json(&["inbox", "approve", &id]);
+    for (issue, task) in issues.iter().zip(&waiting) {
+        daemon.wait_closed(*issue);
+        assert_eq!(daemon.task(*issue)["attempts"], task["attempts"]);
+    }
+    assert!(canary.visits() > 0);
+    let shown = daemon.json(&["sandbox", "show"]);
+    assert!(shown["ci_hosts"].as_array().unwrap().contains(&host.into()), "{shown}");
+    // It is kept.
+    daemon.restart();
+    let later = daemon.file_issue("Plums", &super::clean("plums"));
+    daemon.wait_closed(later);
+}
+
+#[test]
+fn e2e_sandbox_network_an_agent_whose_host_is_denied_hears_it_and_the_host_stays_closed() {
+    if !works() {
+        return;
+    }
+    let canary = Canary::start();
+    let host = format!("localhost:{}", canary.port);
+    let setup = shop().file("ci.sh", &format!("{}[ -e src/vendored.txt ]\n", needs_host(canary.port)));
+    let daemon = setup.machine(&format!("[sandbox]\nprivate_hosts = [{host:?}]\n")).start();
+    let script = "write src/apples.txt ripe\ncommit Add apples\npush\nphase awaiting_ci\nexpect Answer\n\
+                  write src/vendored.txt it\ncommit Vendor it\npush\nphase awaiting_ci\nexpect Merged\nphase done";
+    let issue = daemon.file_issue("Apples", script);
+    daemon.wait_state(issue, "escalated");
+    let asked = daemon.json(&["inbox"]);
+    let id = asked[0]["id"].to_string();
+    daemon.json(&["inbox", "reject", &id, "--body", "Vendor it."]);
+    daemon.wait_closed(issue);
+    assert_eq!(canary.visits(), 0);
 }

@@ -310,7 +310,9 @@ impl Daemon {
             _ if !wanted => EntryStatus::Removed,
             QueueOutcome::Conflict { .. } => EntryStatus::Conflict,
             QueueOutcome::Red { .. } => EntryStatus::Red,
-            QueueOutcome::Infra { .. } | QueueOutcome::Stale { .. } => EntryStatus::Stale,
+            QueueOutcome::Infra { .. } | QueueOutcome::Unreached { .. } | QueueOutcome::Stale { .. } => {
+                EntryStatus::Stale
+            }
         };
         let run = self.run_on(&entry.branch).filter(|_| wanted || landed);
         let about = About::QueueReported { head: entry.head.clone(), outcome };

@@ -81,6 +81,10 @@ impl Daemon {
             let log = format!("once:gate-{}-{};", issue_of(&entry), entry.id);
             return self.report(entry, QueueOutcome::Red { summary: "exit 1".to_owned(), log });
         }
+        if self.reality().fault(12) {
+            let hosts = vec!["registry.example.org:443".to_owned()];
+            return self.report(entry, QueueOutcome::Unreached { hosts, log: String::new() });
+        }
         if self.reality().fault(20) {
             return self
                 .report(entry, QueueOutcome::Infra { reason: "exit 137".to_owned(), log: String::new() });
@@ -138,7 +142,9 @@ impl Daemon {
             _ if !wanted => EntryStatus::Removed,
             QueueOutcome::Conflict { .. } => EntryStatus::Conflict,
             QueueOutcome::Red { .. } => EntryStatus::Red,
-            QueueOutcome::Infra { .. } | QueueOutcome::Stale { .. } => EntryStatus::Stale,
+            QueueOutcome::Infra { .. } | QueueOutcome::Unreached { .. } | QueueOutcome::Stale { .. } => {
+                EntryStatus::Stale
+            }
         };
         let event = Event::QueueReported { head: entry.head.clone(), outcome };
         let key = self.reality().key(issue_of(&entry));

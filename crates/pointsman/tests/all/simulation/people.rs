@@ -68,7 +68,12 @@ impl Daemon {
 
     fn answer(&mut self, number: Number) -> Result<(), pointsman_core::task::Refused> {
         let id = self.reality().fresh();
-        self.command(number, Event::Answered { by: "ann".to_owned(), text: format!("once:answer-{id};") })
+        let by = "ann".to_owned();
+        let refused = self.stored(number).is_some_and(|task| !task.contribution.refused_hosts().is_empty());
+        if refused {
+            return self.command(number, Event::HostsAllowed { by });
+        }
+        self.command(number, Event::Answered { by, text: format!("once:answer-{id};") })
     }
 
     /// A reviewer looks at what waits for one, and now and then at what does not.

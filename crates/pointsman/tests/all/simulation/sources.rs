@@ -173,6 +173,9 @@ impl Reality {
         if self.fault(12) {
             return CiVerdict::Infra { reason: "exit 137".to_owned(), log };
         }
+        if self.fault(8) {
+            return CiVerdict::Unreached { hosts: vec!["registry.example.org:443".to_owned()], log };
+        }
         if self.fault(30) {
             return CiVerdict::TimedOut { log };
         }

@@ -187,7 +187,10 @@ pub(super) fn test_main(jobs: &Arc<Jobs>, served: &Arc<Served>, main: &Sha) -> a
     }
     match &verdict {
         CiVerdict::Passed => notices::main_is_green(jobs, served),
-        CiVerdict::Failed { log, .. } | CiVerdict::TimedOut { log } | CiVerdict::Infra { log, .. } => {
+        CiVerdict::Failed { log, .. }
+        | CiVerdict::TimedOut { log }
+        | CiVerdict::Infra { log, .. }
+        | CiVerdict::Unreached { log, .. } => {
             let reason = words::queue::main_is_red(main.short(), Some(clock::now()));
             notices::main_is_red(jobs, served, &reason, (log, log_path.as_deref()));
         }

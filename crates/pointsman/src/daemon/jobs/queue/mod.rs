@@ -395,7 +395,10 @@ impl<'a> QueueWorker<'a> {
         let reason = words::queue::main_is_red(main.short(), tested_at);
         let tree = self.trees.get(main);
         let log = tree.and_then(|tree| self.records.get(tree)).map_or("", |record| match &record.last {
-            CiVerdict::Failed { log, .. } | CiVerdict::TimedOut { log } | CiVerdict::Infra { log, .. } => log,
+            CiVerdict::Failed { log, .. }
+            | CiVerdict::TimedOut { log }
+            | CiVerdict::Infra { log, .. }
+            | CiVerdict::Unreached { log, .. } => log,
             CiVerdict::Passed => "",
         });
         let path = tree.and_then(|tree| self.last_runs.get(tree)).and_then(|run| run.log.as_deref());

@@ -59,6 +59,7 @@ impl QueueWorker<'_> {
                 QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
             (_, Some(CiVerdict::Infra { reason, log })) => QueueOutcome::Infra { reason, log },
+            (_, Some(CiVerdict::Unreached { hosts, log })) => QueueOutcome::Unreached { hosts, log },
             (Fault::Infra, Some(CiVerdict::Failed { summary, log })) => {
                 QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary), log }
             }
@@ -78,7 +79,7 @@ impl QueueWorker<'_> {
             (outcome, _) => outcome,
         };
         // What the machine could not do is no verdict on the tree.
-        if matches!(outcome, QueueOutcome::Infra { .. }) {
+        if matches!(outcome, QueueOutcome::Infra { .. } | QueueOutcome::Unreached { .. }) {
             self.records.remove(tree);
         }
         self.report_all(vec![Outcome { entry: member.entry, outcome, branch: BranchFate::Goes, log }], None);
@@ -233,7 +234,9 @@ fn run_of(
 /// The end of the log that an outcome has.
 fn log_of(outcome: &QueueOutcome) -> &str {
     match outcome {
-        QueueOutcome::Red { log, .. } | QueueOutcome::Infra { log, .. } => log,
+        QueueOutcome::Red { log, .. }
+        | QueueOutcome::Infra { log, .. }
+        | QueueOutcome::Unreached { log, .. } => log,
         QueueOutcome::Landed { .. } | QueueOutcome::Conflict { .. } | QueueOutcome::Stale { .. } => "",
     }
 }
@@ -254,6 +257,10 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
         QueueOutcome::Red { summary, .. } => {
             entry.status = EntryStatus::Red;
             entry.reason = Some(summary.clone());
+        }
+        QueueOutcome::Unreached { hosts, .. } => {
+            entry.status = EntryStatus::Stale;
+            entry.reason = Some(words::sandbox::unlisted(hosts));
         }
         QueueOutcome::Infra { reason, .. } | QueueOutcome::Stale { reason } => {
             entry.status = EntryStatus::Stale;
