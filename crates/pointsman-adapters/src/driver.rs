@@ -275,6 +275,13 @@ impl Drivers {
         Ok(all)
     }
 
+    /// Delivers words to the terminal that a session had when it was last looked for. The server looks itself whether it is
+    /// still that session's: [`Sent::StaleEpoch`] says that it has to be looked for.
+    pub fn say_in(&self, pane: &str, epoch: &str, words: &AgentInput<'_>) -> Result<Sent, Error> {
+        let pane = pane.parse()?;
+        Ok(self.tmux.send_message(&pane, epoch, words.operation, words.text)?)
+    }
+
     /// Delivers words to the session through its own driver, as [`Driver::say`] does.
     pub fn say(
         &self,

@@ -13,6 +13,8 @@ use crate::words;
 
 /// Largest file that is read: a configuration is a page or two.
 const MAX_BYTES: usize = 1 << 20;
+/// The tables of the machine's file, which no project may have.
+const MACHINE: [&str; 5] = ["store", "web", "digest", "host", "people"];
 
 /// Where a key and its value stand in the text.
 struct KeySpan {
@@ -126,6 +128,11 @@ impl<'t> Document<'t> {
         let mut quoted = message.split('`').skip(1).step_by(2);
         let complaint = if message.starts_with("unknown field") {
             let known: Vec<&str> = quoted.skip(1).collect();
+            if MACHINE.contains(&key.as_str()) {
+                return self
+                    .error(span, words::config::of_the_machine(&key))
+                    .hint(words::config::MACHINE_FILE);
+            }
             let complaint = self.error(span, words::config::unknown_key(&key));
             match did_you_mean(&key, &known) {
                 Some(better) => complaint.hint(words::config::did_you_mean_key(&better)),

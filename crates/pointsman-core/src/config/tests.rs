@@ -160,6 +160,16 @@ fn an_unknown_key_is_shown_with_its_line_and_the_likely_word() {
         ("[roles.dev]\nmodle = \"x\"", "unknown key `roles.dev.modle`", "did you mean `model`?"),
         ("timing = { ci_timeuot = \"1s\" }", "unknown key `timing.ci_timeuot`", "did you mean `ci_timeout`?"),
         ("[pr]\nzzz = 1", "unknown key `pr.zzz`", "known here: checklist"),
+        (
+            "[web]\nlisten = \"\"",
+            "`[web]` belongs to the machine's file: it holds for all projects",
+            crate::words::config::MACHINE_FILE,
+        ),
+        (
+            "[people]\nann = {}",
+            "`[people]` belongs to the machine's file: it holds for all projects",
+            crate::words::config::MACHINE_FILE,
+        ),
     ];
     for (text, message, hint) in cases {
         let error = refused(text);

@@ -112,6 +112,15 @@ pub fn wrong_value(key: &str, why: impl Display) -> String {
     format!("`{key}`: {why}")
 }
 
+/// The advice where a project has a table of the machine's file.
+pub const MACHINE_FILE: &str =
+    "the machine's file is $XDG_CONFIG_HOME/pointsman/config.toml, or what POINTSMAN_MACHINE_CONFIG names";
+
+/// A table that belongs to the machine's file.
+pub fn of_the_machine(table: &str) -> String {
+    format!("`[{table}]` belongs to the machine's file: it holds for all projects")
+}
+
 /// A key that nothing reads.
 pub fn unknown_key(key: &str) -> String {
     format!("unknown key `{}`", clean_line(key, 60))

@@ -119,11 +119,23 @@ impl EffectPerformer {
     ) -> Result<Sent, EffectError> {
         let id = owner.id();
         let identity = id.identity();
-        let Some(running) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
         let Message { id: number, generation, headline } = *message;
         let has_doors = served.config.agent_kind(owner.role()).capabilities().message_doors;
+        let (session, words) = (
+            id.session(generation),
+            AgentInput { operation, text: line, last: headline == Headline::SaveAndExit },
+        );
+        // Most are where they were when they started: one question to tmux less.
+        let known = self.read(|store| store.session(&session))?.and_then(|row| row.pane);
+        if let Some(pane) = known.filter(|_| !has_doors)
+            && let Ok(sent @ (Sent::Sent | Sent::Duplicate)) =
+                self.drivers.say_in(&pane, &epoch(&session), &words)
+        {
+            return Ok(sent);
+        }
+        let Some(running) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
         if let (true, Some(pane)) = (has_doors, running.pane()) {
-            let (session, running) = (id.session(generation), &running);
+            let running = &running;
             let dispatch = OutgoingMessage {
                 served,
                 owner,
@@ -138,7 +150,6 @@ impl EffectPerformer {
             };
             return self.hand_over(&dispatch);
         }
-        let words = AgentInput { operation, text: line, last: headline == Headline::SaveAndExit };
-        Ok(self.drivers.say(&identity, &running, &epoch(&id.session(generation)), &words)?)
+        Ok(self.drivers.say(&identity, &running, &epoch(&session), &words)?)
     }
 }
