@@ -5,7 +5,7 @@ use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
@@ -36,7 +36,7 @@ const KEEPER: &str = "_keeper";
 #[derive(Debug)]
 pub struct Server {
     client: Client,
-    control: Mutex<Option<Control>>,
+    control: Mutex<Option<Arc<Control>>>,
     /// Read while a session is started, written while the server is replaced.
     pub(super) replacing: RwLock<()>,
     /// The last process that was found to be marked. It stays so.
@@ -296,13 +296,9 @@ impl Server {
 
     /// Runs a script through the control client, or through a client of its own if none can be had.
     pub(super) fn run(&self, script: &Script) -> Result<Vec<String>, Error> {
-        let mut control = self.lock();
         // The second round is for a client that had died since it was last used.
         for _ in 0..2 {
-            if control.is_none() {
-                *control = Control::connect(&self.client, KEEPER, COMMAND_LIMIT).ok();
-            }
-            let Some(connection) = control.as_mut() else { break };
+            let Some(connection) = self.connection() else { break };
             let failure = match connection.ask(&script.line(), COMMAND_LIMIT) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
@@ -310,19 +306,35 @@ impl Server {
             let command = script.name();
             match failure {
                 Failure::Refused(message) => return Err(self.refused(command, message)),
-                Failure::NotGiven => *control = None,
+                Failure::NotGiven => self.give_up(&connection),
                 Failure::Lost => {
-                    *control = None;
+                    self.give_up(&connection);
                     return Err(Error::Interrupted { command });
                 }
                 Failure::Late => {
-                    *control = None;
+                    self.give_up(&connection);
                     return Err(Error::Timeout { command, seconds: COMMAND_LIMIT.as_secs() });
                 }
             }
         }
-        drop(control);
         self.run_program(script, b"")
+    }
+
+    /// The control client, which may have died.
+    fn connection(&self) -> Option<Arc<Control>> {
+        let mut control = self.lock();
+        if control.is_none() {
+            *control = Control::connect(&self.client, KEEPER, COMMAND_LIMIT).ok().map(Arc::new);
+        }
+        control.clone()
+    }
+
+    /// Does without a connection. Somebody else may have done so, and have another one by now.
+    fn give_up(&self, connection: &Arc<Control>) {
+        let mut control = self.lock();
+        if control.as_ref().is_some_and(|known| Arc::ptr_eq(known, connection)) {
+            *control = None;
+        }
     }
 
     /// Runs a script through a client of its own.
@@ -363,8 +375,7 @@ impl Server {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Control>> {
-        // A panic in between leaves at worst a connection out of step; its guard numbers then fail to match.
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Control>>> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
