@@ -7,6 +7,8 @@ use pointsman_core::sandbox::{self, Limits};
 use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::CheckStatus;
+
 /// The sandbox of a role's sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
@@ -28,6 +30,18 @@ pub struct Sandbox {
     #[serde(default)]
     pub private_hosts: Vec<String>,
     pub limits: Vec<Limit>,
+}
+
+/// The outcome of a run of CI that was to show which hosts it needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    pub ci: CheckStatus,
+    /// The hosts that it asked for and that nobody had listed.
+    pub hosts: Vec<String>,
+    /// Whether CI and gates may reach them from now on.
+    pub allowed: bool,
+    /// The log of the run, if it was not green.
+    pub log_path: Option<PathBuf>,
 }
 
 /// The side of the sandbox on which sessions of the role run.

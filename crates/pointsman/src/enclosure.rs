@@ -68,6 +68,7 @@ impl Enclosure {
         Policy {
             hosts: expand(words, agent, &packages.hosts),
             private_hosts: self.machine.sandbox.private_hosts.clone(),
+            learning: false,
         }
     }
 
@@ -184,7 +185,8 @@ impl Enclosure {
         };
         let mirror = paths.mirror();
         let limits = Limits::of(&config.sandbox);
-        let policy = self.policy(&config.sandbox.ci_hosts, &[], paths);
+        let policy =
+            Policy { learning: checkout.learning, ..self.policy(&config.sandbox.ci_hosts, &[], paths) };
         let network = self.open_network(&ProjectPaths::proxy_name_in(checkout.dir), &policy)?;
         let enclosed = Enclosed::Checkout(CheckoutPaths {
             checkout: checkout.dir.to_owned(),
@@ -245,6 +247,8 @@ pub(crate) struct Checkout<'a> {
     pub(crate) command: &'a [String],
     /// The directory for its answer, if it gives one.
     pub(crate) answer: Option<&'a Path>,
+    /// Whether it reaches any host of the internet, so that people see which ones it needs.
+    pub(crate) learning: bool,
 }
 
 /// The repository that `origin` of a checkout names, if it lies on this machine.

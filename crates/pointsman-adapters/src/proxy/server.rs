@@ -198,6 +198,9 @@ impl Listener {
         // Read each time: people may allow a host while a session runs.
         let policy = self.dir.policy().map_err(|_| Refusal::NotListed)?;
         let permit = policy.by_name(destination)?;
+        if permit.learned {
+            self.count(&destination.to_string(), Refusal::NotListed);
+        }
         let found = (destination.host.as_str(), destination.port).to_socket_addrs();
         let addresses: Vec<SocketAddr> = found.map_err(|_| Refusal::Unresolvable)?.collect();
         let mut refusal = Refusal::Unresolvable;

@@ -47,6 +47,7 @@ fn listed_destinations_are_reached_and_others_are_refused_and_counted() {
     let policy = Policy {
         hosts: vec![format!("127.0.0.1:{open}"), format!("localhost:{closed}")],
         private_hosts: vec![format!("127.0.0.1:{open}")],
+        learning: false,
     };
     std::fs::write(sandbox.join(POLICY), serde_json::to_vec(&policy).unwrap()).unwrap();
     let at = dir.clone();

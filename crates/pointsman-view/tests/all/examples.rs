@@ -102,6 +102,13 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         limits: sandbox::limits(&pointsman_core::sandbox::Limits::default(), false),
     };
     all.insert("sandbox show", shown([seen]));
+    let learned = sandbox::Learned {
+        ci: pointsman_view::evidence::CheckStatus::Failed,
+        hosts: vec![text("registry.example.org:443")],
+        allowed: true,
+        log_path: Some("/state/run.log".into()),
+    };
+    all.insert("sandbox learn", shown([learned]));
     let registered = project::Project {
         name: shop(),
         config_path: PathBuf::from("shop/pointsman.toml"),

@@ -218,11 +218,21 @@ impl Context {
 
     /// Registers a project, whose settings the person was shown.
     pub(crate) fn register(&self, project: &Project, shown: Option<Trust>) -> Result<Named, Failure> {
+        self.register_with(project, shown, &[])
+    }
+
+    /// The same, and lets CI and gates reach these hosts besides.
+    pub(crate) fn register_with(
+        &self,
+        project: &Project,
+        shown: Option<Trust>,
+        hosts: &[String],
+    ) -> Result<Named, Failure> {
         let path = project.config_path.to_str().ok_or_else(|| {
             Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
                 .hint("move the checkout to a path that is")
         })?;
-        self.ask(&Request::AddProject { config_path: path.to_owned(), shown })
+        self.ask(&Request::AddProject { config_path: path.to_owned(), shown, hosts: hosts.to_vec() })
     }
 
     /// A task that the store knows, and the store.

@@ -49,6 +49,7 @@ mod rescue;
 mod roles;
 mod run;
 mod sandbox;
+mod sandbox_learn;
 mod schedule;
 mod service;
 mod session;

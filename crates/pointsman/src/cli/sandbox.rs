@@ -8,11 +8,12 @@ use pointsman_view::sandbox as view;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::sandbox_learn::learn;
 use super::table::Table;
 use super::{role, style};
 use crate::daemon::phases_of;
 
-/// Show what sessions can reach
+/// Show what sessions can reach, and find out which hosts CI needs
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
 pub(crate) enum Command {
@@ -22,11 +23,24 @@ pub(crate) enum Command {
         #[arg(value_parser = role(), default_value = "dev")]
         role: Role,
     },
+    /// Run CI once with an open network, and list the hosts that it asks for
+    ///
+    /// The run is on the main branch, inside the sandbox. Hosts that are not listed are reached this once, except for those with
+    /// a private address. You are shown the hosts, and asked whether CI and gates may reach them from now on.
+    #[command(after_help = "Examples:\n  pointsman sandbox learn\n  pointsman sandbox learn --yes")]
+    Learn {
+        /// Allow the hosts without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self::Show { role } = self;
+        let role = match self {
+            Self::Show { role } => role,
+            Self::Learn { yes } => return learn(context, yes),
+        };
         let config = context.project()?.config;
         let enclosure = Context::enclosure()?;
         let settings = config.sandbox(role);

@@ -96,6 +96,9 @@ pub enum Request {
         /// The settings that the person was shown. If the file asks for something else by now, it is refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Trust>,
+        /// Hosts that CI and gates may reach besides, as the person was shown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
     },
     /// Forget a project; its state directory stays.
     RemoveProject {

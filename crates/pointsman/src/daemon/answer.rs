@@ -60,9 +60,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::Hook { report } => hooks::take(engine, report),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
-        Request::AddProject { config_path, shown } => {
+        Request::AddProject { config_path, shown, hosts } => {
             follow.reload = true;
-            match projects::add(paths, engine, Path::new(config_path), shown.as_ref()) {
+            match projects::add(paths, engine, Path::new(config_path), shown.as_ref(), hosts) {
                 Ok(config) => done(Named { name: config.name }),
                 Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
             }

@@ -109,7 +109,7 @@ impl Loop {
         let config = directory.join("pointsman.toml");
         std::fs::write(&config, configuration).unwrap();
         let mut engine = Engine::open(Store::open(&paths.database()).unwrap()).unwrap();
-        projects::add(&paths, &mut engine, &config, None).unwrap();
+        projects::add(&paths, &mut engine, &config, None, &[]).unwrap();
         let (inbox, inbound) = Inbox::new();
         let reader = || Store::open_read_only(&paths.database()).unwrap();
         let tmux = Server::new(paths.tmux_socket(), paths.tmux_config()).unwrap();

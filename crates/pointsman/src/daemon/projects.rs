@@ -129,6 +129,7 @@ pub(crate) fn add(
     engine: &mut Engine,
     config_path: &Path,
     shown: Option<&Trust>,
+    hosts: &[String],
 ) -> anyhow::Result<Config> {
     let config_path = std::path::absolute(config_path)?;
     let config = read_config(&config_path)?;
@@ -152,7 +153,8 @@ pub(crate) fn add(
         Some(_) => trust::accepted(engine.store(), &config.name)?,
         None => None,
     };
-    let accepted = accepted.keeping_hosts_of(earlier.as_ref());
+    let mut accepted = accepted.keeping_hosts_of(earlier.as_ref());
+    accepted.allow(hosts);
     change.memories.push(Memory::new(MEMORY, &accepted)?);
     change.writes.push(Write::ProjectAdded(ProjectRow { name, config_path, checkout, added_at }));
     engine.write(&[change])?;

@@ -15,6 +15,7 @@ fn policy() -> Policy {
             "127.0.0.1:5000",
         ]),
         private_hosts: list(&["git.example.org:8443", "127.0.0.1:4000", "10.0.0.1:80"]),
+        learning: false,
     }
 }
 
@@ -48,6 +49,19 @@ fn names_and_ports() {
     ] {
         assert_eq!(asked(text), answer, "{text:?}");
     }
+}
+
+#[test]
+fn a_run_that_learns_reaches_names_that_are_not_listed_and_nothing_else_more() {
+    let learning = Policy { learning: true, ..policy() };
+    let asked = |text: &str| learning.by_name(&Destination::parse(text, None)?).map(|permit| permit.learned);
+    assert_eq!(asked("api.example.org:443"), Ok(false));
+    assert_eq!(asked("registry.example.net:443"), Ok(true));
+    assert_eq!(asked("registry.example.net:22"), Err(Refusal::NotListed));
+    assert_eq!(asked("93.184.216.34:443"), Err(Refusal::AddressLiteral));
+    // The address behind the name is looked at as ever.
+    let permit = learning.by_name(&Destination::parse("registry.example.net:443", None).unwrap()).unwrap();
+    assert_eq!(permit.allows("10.0.0.7".parse().unwrap()), Err(Refusal::PrivateAddress));
 }
 
 #[test]

@@ -27,6 +27,8 @@ use crate::control::protocol::{QueueCommand, Request};
 use crate::project::Project;
 use crate::queue_view;
 
+pub(super) use trial::end_on_signal;
+
 /// The merge queue in front of the main branch
 ///
 /// Branches wait in it, each is rebased (or merged, or squashed) onto the main branch without touching a working tree,

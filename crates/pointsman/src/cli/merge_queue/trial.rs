@@ -79,7 +79,7 @@ fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried
     let config = &queue.project.config;
     let log_path = dir.with_extension("log");
     let paths = queue.context.paths.project(&config.name);
-    let checkout = Checkout { dir, command: gate, answer: None };
+    let checkout = Checkout { dir, command: gate, answer: None, learning: false };
     let enclosure = Context::enclosure()?;
     let run = daemon::run_in_checkout(&enclosure, config, &paths, sha, &checkout)?
         .env("PROJECT_NAME", config.name.as_str());
@@ -117,7 +117,7 @@ fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried
 }
 
 /// A gate has a process group of its own, so the terminal's Ctrl-C does not reach it.
-fn end_on_signal(killer: JobKiller) -> Result<(), Failure> {
+pub(in crate::cli) fn end_on_signal(killer: JobKiller) -> Result<(), Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

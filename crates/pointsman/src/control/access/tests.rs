@@ -93,7 +93,7 @@ fn every_request() -> Vec<Request> {
         report(ME),
         Request::Send { project: project.clone(), issue: 3, text: "t".into() },
         Request::ReloadProjects,
-        Request::AddProject { config_path: "/p/pointsman.toml".into(), shown: None },
+        Request::AddProject { config_path: "/p/pointsman.toml".into(), shown: None, hosts: Vec::new() },
         Request::RemoveProject { project: project.clone() },
         queue(QueueCommand::Add {
             branch: branch.clone(),

@@ -95,7 +95,7 @@ impl Program<'_> {
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             check_out(served, self.sha, dir)?;
         }
-        let checkout = Checkout { dir, command: self.command, answer: self.answer };
+        let checkout = Checkout { dir, command: self.command, answer: self.answer, learning: false };
         if let Some(main) = served.mirror.remote_head(&served.primary)? {
             note_packages(&served.mirror, &main, &served.paths)?;
         }

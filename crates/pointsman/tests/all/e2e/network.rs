@@ -288,3 +288,29 @@ fn e2e_sandbox_network_an_agent_whose_host_is_denied_hears_it_and_the_host_stays
     daemon.wait_closed(issue);
     assert_eq!(canary.visits(), 0);
 }
+
+#[test]
+fn e2e_sandbox_network_a_run_that_learns_shows_the_hosts_and_a_yes_keeps_them() {
+    if !works() {
+        return;
+    }
+    let canary = Canary::start();
+    let host = format!("localhost:{}", canary.port);
+    let ci = format!("{} || exit 1\n[ -z \"$POINTSMAN_SESSION\" ]\n", needs_host(canary.port).trim_end());
+    let setup = shop().file("ci.sh", &ci);
+    let daemon = setup.machine(&format!("[sandbox]\nprivate_hosts = [{host:?}]\n")).start();
+    let learned = daemon.json(&["sandbox", "learn"]);
+    assert_eq!(learned["hosts"], serde_json::json!([host]), "{learned}");
+    assert_eq!((&learned["ci"], &learned["allowed"]), (&"passed".into(), &false.into()), "{learned}");
+    assert_eq!(canary.visits(), 1);
+    assert!(daemon.json(&["sandbox", "show"])["ci_hosts"].as_array().unwrap().is_empty(), "nobody said yes");
+    let learned = daemon.json(&["sandbox", "learn", "--yes"]);
+    assert_eq!(learned["allowed"], true, "{learned}");
+    assert_eq!(daemon.json(&["sandbox", "show"])["ci_hosts"], serde_json::json!([host]));
+    // Nothing is left to ask, and nothing is left behind.
+    let issue = daemon.file_issue("Apples", &super::clean("apples"));
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.json(&["sandbox", "learn"])["hosts"], serde_json::json!([]));
+    let left = fs::read_dir(daemon.state().join("projects/shop/learning")).unwrap().count();
+    assert_eq!(left, 0);
+}

@@ -1,0 +1,157 @@
+//! `sandbox learn`: one run of CI with an open network, to see which hosts it needs.
+
+use std::fs;
+
+use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::config::Worktree;
+use pointsman_core::ids::Sha;
+use pointsman_core::sandbox::Place;
+use pointsman_core::words;
+use pointsman_view::evidence::CheckStatus;
+use pointsman_view::sandbox::Learned;
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::merge_queue::end_on_signal;
+use super::prompt;
+use crate::daemon;
+use crate::enclosure::Checkout;
+use crate::paths::ProjectPaths;
+use crate::project::Project;
+use crate::trust;
+
+/// The run, what it asked for, and what a person says to that.
+pub(super) fn learn(context: &Context, yes: bool) -> Result<(), Failure> {
+    context.people_only("learning hosts")?;
+    let project = context.project()?;
+    let asked = trust::asked_for(&Project::load(&project.config_path)?.config, project.checkout());
+    let accepted = match context.store()? {
+        Some(store) => trust::accepted(&store, &project.config.name)?,
+        None => None,
+    };
+    if accepted.is_none_or(|accepted| !accepted.differences(&asked).is_empty()) {
+        return Err(Failure::refused("settings of this project wait for you, and CI is one of them")
+            .hint(words::trust::register_hint(".")));
+    }
+    let mut learned = run(context, &project)?;
+    if context.out.is_json() {
+        learned.allowed = yes && !learned.hosts.is_empty();
+    } else {
+        learned.allowed = ask(context, &learned, yes)?;
+    }
+    if learned.allowed {
+        context.register_with(&project, Some(asked), &learned.hosts)?;
+    }
+    if context.out.is_json() {
+        return context.out.value(&learned);
+    }
+    if learned.allowed {
+        context.out.say("CI and gates may reach them from now on (pointsman sandbox show).");
+    }
+    Ok(())
+}
+
+/// Shows the hosts, and asks.
+fn ask(context: &Context, learned: &Learned, yes: bool) -> Result<bool, Failure> {
+    let out = context.out;
+    match (&learned.ci, &learned.log_path) {
+        (CheckStatus::Passed, _) => out.say("CI is green."),
+        (_, Some(path)) => out.say(format!(
+            "CI is not green, so it may need more than it asked for. Its log is {}.",
+            path.display()
+        )),
+        (_, None) => out.say("CI is not green, so it may need more than it asked for."),
+    }
+    if learned.hosts.is_empty() {
+        out.say("It asked for no host that is not listed.");
+        return Ok(false);
+    }
+    for host in &learned.hosts {
+        out.line(host)?;
+    }
+    if yes {
+        return Ok(true);
+    }
+    match prompt::asked(context, "May CI and gates of this project reach these hosts? [Y/n]")? {
+        Some(answer) => Ok(prompt::is_yes(&answer)),
+        None => {
+            out.say(
+                "Nothing was allowed: nobody could be asked. To allow them: pointsman sandbox learn --yes",
+            );
+            Ok(false)
+        }
+    }
+}
+
+fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
+    let config = &project.config;
+    let Some(command) = config.gate() else {
+        return Err(Failure::refused(
+            "CI does not run on this machine (ci.kind), so there is nothing to learn",
+        ));
+    };
+    let enclosure = Context::enclosure()?;
+    if enclosure.place(&config.sandbox, Worktree::Private) != Place::Inside {
+        return Err(
+            Failure::refused("without a sandbox CI reaches every host").hint("pointsman sandbox show")
+        );
+    }
+    let paths = context.paths.project(&config.name);
+    let (mirror, sha) = main_branch(context, project)?;
+    let root = paths.root().join("learning");
+    fs::create_dir_all(&root)?;
+    let dir = root.join(format!("run-{}", std::process::id()));
+    checkout_exact(&mirror, &sha, &dir).map_err(anyhow::Error::from)?;
+    let log_path = dir.with_extension("log");
+    context.out.say(format!("Running {} on {} with an open network …", command.join(" "), sha.short()));
+    let checkout = Checkout { dir: &dir, command, answer: None, learning: true };
+    let name = ProjectPaths::proxy_name_in(&dir);
+    let ended = (|| {
+        let run = daemon::run_in_checkout(&enclosure, config, &paths, &sha, &checkout)?;
+        let job = run.env("PROJECT_NAME", config.name.as_str()).start_job(&log_path)?;
+        end_on_signal(job.killer()).map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
+        anyhow::Ok(job.wait(config.timing.ci_timeout.into())?)
+    })();
+    let hosts = enclosure.unlisted(&name);
+    enclosure.close_network(&name);
+    if let Err(error) = remove_checkout(&dir) {
+        context.out.say(format!("{}: {error}", dir.display()));
+    }
+    let log = daemon::tail(&fs::read(&log_path).unwrap_or_default());
+    let Some(verdict) = daemon::verdict_of(ended?.end, "ci", log) else {
+        let _ = fs::remove_file(&log_path);
+        return Err(Failure::silent(Code::Interrupted));
+    };
+    let ci = CheckStatus::from(&verdict);
+    let green = ci == CheckStatus::Passed;
+    if green {
+        let _ = fs::remove_file(&log_path);
+    }
+    Ok(Learned { ci, hosts, allowed: false, log_path: (!green).then_some(log_path) })
+}
+
+/// The mirror, and where the main branch is as far as it knows.
+fn main_branch(context: &Context, project: &Project) -> Result<(Mirror, Sha), Failure> {
+    let config = &project.config;
+    let paths = context.paths.project(&config.name);
+    let read = || -> anyhow::Result<(Mirror, Option<Sha>)> {
+        let git = Git::open(context.paths.state())?;
+        let remote = paths.forge_repository();
+        let remote = remote.to_str().ok_or_else(|| anyhow::anyhow!("{} is not UTF-8", remote.display()))?;
+        let mirror = Mirror::open_or_create(&git, &paths.mirror(), remote)?;
+        let primary = BranchName::new(&config.primary_branch)
+            .ok_or_else(|| anyhow::anyhow!(words::daemon::git::not_a_branch_name(&config.primary_branch)))?;
+        if config.forge.kind.is_embedded() {
+            mirror.fetch_branches(&[&primary])?;
+        }
+        let head = mirror.remote_head(&primary)?;
+        Ok((mirror, head))
+    };
+    match read()? {
+        (mirror, Some(head)) => Ok((mirror, head)),
+        (_, None) => Err(Failure::not_found(words::daemon::git::no_branch(&config.primary_branch))
+            .hint("the daemon fetches it when it starts (pointsman up)")),
+    }
+}
