@@ -101,9 +101,13 @@ impl Arguments {
             }
         }
         let place = Context::enclosure()?.place(&plan.config.sandbox, plan.config.dev.worktree);
-        if let Place::Outside(why) = place {
-            plan.notes.push(words::sandbox::warning(&why));
+        if let Place::Outside(why) = &place {
+            plan.notes.push(words::sandbox::warning(why));
         }
+        let learn = match place == Place::Inside && plan.config.gate().is_some() {
+            true => "pointsman sandbox learn      run the tests once, to see which hosts they need\n  ",
+            false => "",
+        };
         let plan = plan;
         let (out, strong) = (context.out, style::STRONG);
         show_tests(context, &plan);
@@ -166,6 +170,7 @@ impl Arguments {
              Wrote {}. Added the remote {} ({}).\n\n\
              Agents start from {branch} as it is there. After you commit to {branch} yourself, run `pointsman sync`.\n\n\
              Next:\n  \
+             {learn}\
              pointsman up --detach        start the daemon\n  \
              pointsman forge issue create --title \"…\" --body \"…\" --label backlog\n  \
              pointsman status             what runs, and what needs you\n  \
