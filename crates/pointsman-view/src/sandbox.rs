@@ -29,6 +29,12 @@ pub struct Sandbox {
     /// Destinations that may have an address that is not public.
     #[serde(default)]
     pub private_hosts: Vec<String>,
+    /// Whether system calls that no build needs are refused.
+    #[serde(default)]
+    pub syscall_filter: bool,
+    /// The version of the kernel's Landlock, if it restricts what runs inside.
+    #[serde(default)]
+    pub landlock: Option<u32>,
     pub limits: Vec<Limit>,
 }
 

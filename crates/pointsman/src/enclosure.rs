@@ -15,13 +15,13 @@ use anyhow::Context as _;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Members, Program, signals};
-use pointsman_adapters::proxy::{self, ProxyDir, RefusedCount};
+use pointsman_adapters::proxy::{self, ProxyDir, Refused, RefusedCount};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
 use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
 use pointsman_core::sandbox::{
-    CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
+    Beneath, CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
     TOOL_VARIABLES, decide, plan,
 };
 use pointsman_core::words;
@@ -90,10 +90,13 @@ impl Enclosure {
 
     /// The destinations that a sandbox asked for in vain, a sentence each.
     pub(crate) fn refused(&self, name: &str) -> Vec<String> {
-        let refused = self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default();
-        let line =
-            |(to, found): (&String, &RefusedCount)| words::sandbox::refused_line(to, found.count, found.why);
-        refused.0.iter().map(line).collect()
+        lines(&self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default())
+    }
+
+    /// The same for a session, which may have ended.
+    pub(crate) fn refused_session(&self, session: &str, paths: &ProjectPaths) -> Vec<String> {
+        let running = self.refused(&Paths::proxy_name(session));
+        if running.is_empty() { lines(&Refused::kept(&paths.refused(session))) } else { running }
     }
 
     /// The destinations that a sandbox asked for and that nobody listed.
@@ -138,6 +141,11 @@ impl Enclosure {
         BUBBLEWRAP.get_or_init(|| Bubblewrap::probe(path.as_deref())).as_ref()
     }
 
+    /// Whether the filter of system calls holds inside.
+    pub(crate) fn filters(&self) -> bool {
+        self.bubblewrap().is_ok_and(|bubblewrap| bubblewrap.filters)
+    }
+
     /// The side on which something runs by these settings.
     pub(crate) fn place(&self, settings: &SandboxSettings, worktree: Worktree) -> Place {
         decide(settings.mode, worktree, self.bubblewrap().map(|_| ()))
@@ -158,6 +166,8 @@ impl Enclosure {
         let mut words: Vec<OsString> = vec![self.program.clone().into(), "confine".into()];
         words.push(serde_json::to_string(&members)?.into());
         words.extend(sandbox.is_some().then(|| "--sandbox".into()));
+        let filters = sandbox.is_some() && self.filters();
+        words.extend(filters.then(|| "--filter".into()));
         words.push("--".into());
         words.extend(sandbox.into_iter().flatten());
         Ok(Some(words))
@@ -204,6 +214,7 @@ impl Enclosure {
             words.push(serde_json::to_string(&limits)?.into());
         }
         words.extend(["--network".into(), serde_json::to_string(&plan.network)?.into()]);
+        words.extend(["--rights".into(), serde_json::to_string(&plan.rights())?.into()]);
         words.push("--".into());
         Ok(Some(words))
     }
@@ -237,7 +248,8 @@ impl Enclosure {
         let mut env = BTreeMap::from([("POINTSMAN_RUNTIME_DIR".to_owned(), runtime)]);
         let tool = |name: &str| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?));
         env.extend(TOOL_VARIABLES.into_iter().filter_map(tool));
-        Ok(Some(LaunchSandbox { bubblewrap: bubblewrap.program().to_owned(), program, plan, env }))
+        let filters = bubblewrap.filters;
+        Ok(Some(LaunchSandbox { bubblewrap: bubblewrap.program().to_owned(), filters, program, plan, env }))
     }
 }
 
@@ -251,6 +263,12 @@ pub(crate) struct Checkout<'a> {
     pub(crate) learning: bool,
 }
 
+fn lines(refused: &Refused) -> Vec<String> {
+    let line =
+        |(to, found): (&String, &RefusedCount)| words::sandbox::refused_line(to, found.count, found.why);
+    refused.0.iter().map(line).collect()
+}
+
 /// The repository that `origin` of a checkout names, if it lies on this machine.
 fn origin_of(config: &Config, mirror: &Path) -> Option<PathBuf> {
     if config.forge.kind.is_embedded() {
@@ -261,14 +279,19 @@ fn origin_of(config: &Config, mirror: &Path) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then(|| path.to_owned())
 }
 
-/// The first program inside: takes the limits on, opens the way to the network and becomes the command.
+/// The first program inside: takes limits and rights on, opens the way to the network and becomes the command. Each is JSON.
 pub(crate) fn enter(
     limits: Option<&str>,
+    rights: Option<&str>,
     network: Option<&str>,
     command: &[OsString],
 ) -> anyhow::Result<Infallible> {
     if let Some(limits) = limits {
         sandbox::apply(&serde_json::from_str(limits)?)?;
+    }
+    if let Some(rights) = rights {
+        let rights: Vec<Beneath> = serde_json::from_str(rights)?;
+        sandbox::restrict(&rights).with_context(words::daemon::process::no_rights)?;
     }
     signals::unshield_this_thread()?;
     let network: Network = network.map(serde_json::from_str).transpose()?.unwrap_or_default();
@@ -282,12 +305,15 @@ pub(crate) fn enter(
 pub(crate) fn confine(
     members: &str,
     is_sandbox: bool,
+    is_filtered: bool,
     mut command: Vec<OsString>,
 ) -> anyhow::Result<Infallible> {
     let members: Members = serde_json::from_str(members)?;
     members.join();
     let record = if is_sandbox { members.open_record()? } else { None };
     command = sandbox::recorded(command, record.as_ref());
+    let filter = if is_filtered { sandbox::open_filter()? } else { None };
+    command = sandbox::filtered(command, filter.as_ref());
     if !is_sandbox {
         signals::unshield_this_thread()?;
     }
@@ -340,10 +366,11 @@ fn machine_config(environment: Environment) -> anyhow::Result<MachineConfig> {
     });
     let Some(path) = path else { return Ok(MachineConfig::default()) };
     match fs::read_to_string(&path) {
-        Ok(text) => MachineConfig::parse(&text)
-            .map_err(|why| anyhow::anyhow!(words::sandbox::machine_file(&path, &why))),
+        Ok(text) => MachineConfig::parse(&text, &path.to_string_lossy()).map_err(anyhow::Error::msg),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(MachineConfig::default()),
-        Err(error) => anyhow::bail!(words::sandbox::machine_file(&path, &error.to_string())),
+        Err(error) => {
+            anyhow::bail!(words::sandbox::machine_file(&path.to_string_lossy(), &error.to_string()))
+        }
     }
 }
 

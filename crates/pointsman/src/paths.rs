@@ -290,6 +290,11 @@ impl ProjectPaths {
         self.logs().join(format!("{session}.log"))
     }
 
+    /// The destinations that an ended session asked its sandbox for in vain. It goes with old logs.
+    pub(crate) fn refused(&self, session: &str) -> PathBuf {
+        self.logs().join(format!("{session}.refused.log"))
+    }
+
     /// All that the sessions of a workflow may touch of ours.
     pub fn sandbox(&self, id: &WorkflowId) -> PathBuf {
         self.root.join("sessions").join(id.identity())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::sandbox::network::Policy;
 
-use super::{CONTROL, POLICY, SHOWN, SandboxDir};
+use super::{CONTROL, POLICY, Refused, SHOWN, SandboxDir};
 use crate::phase_file;
 use crate::process::Run;
 use crate::unix_socket::connect_in;
@@ -45,14 +45,16 @@ impl ProxyDir {
         Ok(sandbox)
     }
 
-    /// Closes the socket of a sandbox and forgets it.
-    pub fn close(&self, name: &str) {
-        let Some(sandbox) = self.sandbox(name) else { return };
-        if sandbox.0.is_dir() {
-            // A proxy that is not there has nothing open.
-            let _ = self.order(&format!("close {name}"));
-            let _ = fs::remove_dir_all(&sandbox.0);
-        }
+    /// Closes the socket of a sandbox and forgets it. Answers the destinations that it asked for in vain.
+    pub fn close(&self, name: &str) -> Refused {
+        let Some(sandbox) = self.sandbox(name).filter(|sandbox| sandbox.0.is_dir()) else {
+            return Refused::default();
+        };
+        // A proxy that is not there has nothing open.
+        let _ = self.order(&format!("close {name}"));
+        let refused = sandbox.refused();
+        let _ = fs::remove_dir_all(&sandbox.0);
+        refused
     }
 
     /// Whether any sandbox has a directory.

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use pointsman_core::sandbox::network::{Policy, Refusal};
 use serde::{Deserialize, Serialize};
 
+use crate::phase_file;
+
 pub use client::{ProxyDir, ensure_running};
 pub use server::serve;
 
@@ -36,6 +38,23 @@ const LOCK: &str = "lock";
 /// Destinations that a sandbox asked for in vain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused(pub BTreeMap<String, RefusedCount>);
+
+impl Refused {
+    /// Keeps them in a file; none are not kept.
+    pub fn keep(&self, path: &Path) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        phase_file::write_state_file(path, &serde_json::to_vec(self)?)
+    }
+
+    /// Those that were kept in a file; none if it is not there.
+    pub fn kept(path: &Path) -> Self {
+        let text = fs::read(path).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
 
 /// The number of refusals, and the reason of the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +81,7 @@ impl SandboxDir {
 
     /// The destinations that it asked for in vain.
     pub fn refused(&self) -> Refused {
-        let text = fs::read(self.0.join(REFUSED)).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
+        Refused::kept(&self.0.join(REFUSED))
     }
 
     fn policy(&self) -> io::Result<Policy> {

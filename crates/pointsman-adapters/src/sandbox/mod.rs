@@ -1,10 +1,11 @@
 //! The sandbox as this machine can build it, with bubblewrap.
 //!
 //! [`Bubblewrap::probe`] finds out whether it works and, if not, the exact reason. [`Bubblewrap::command`] turns a plan of
-//! the core into the words before a command. `facts.rs` looks at the machine. What is shown inside is decided in
-//! `pointsman_core::sandbox`.
+//! the core into the words before a command. `facts.rs` looks at the machine, `walls.rs` has the filter of system calls and
+//! Landlock. What is shown inside is decided in `pointsman_core::sandbox`.
 
 mod facts;
+mod walls;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -18,11 +19,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::process::{self, Run};
 
 pub use facts::{look, places_of};
+pub use walls::{landlock_version, open_filter, restrict};
 
 /// A probe takes milliseconds; a machine under load gets the rest.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Of what bubblewrap says when it fails.
 const WHY_CHARS: usize = 200;
+
+/// The option of bubblewrap for the filter of system calls.
+const FILTER_OPTION: &str = "--seccomp";
 
 /// The namespaces of every sandbox. Capabilities go as well: root could mount a read-only directory anew with them.
 const ISOLATION: [&str; 7] = [
@@ -40,6 +45,8 @@ const ISOLATION: [&str; 7] = [
 pub struct Bubblewrap {
     program: PathBuf,
     pub version: String,
+    /// Whether the kernel takes the filter of system calls.
+    pub filters: bool,
 }
 
 /// The process whose end ends a sandbox too.
@@ -60,38 +67,29 @@ impl Bubblewrap {
             return Err(Outside::Missing);
         };
         // With the mark that every session carries: a bubblewrap that needs its setuid bit fails with it.
-        let probe =
-            |words: &[&str]| Run::new(&program).untrusted().args(words).time_limit(PROBE_LIMIT).finish();
-        let mut words = ISOLATION.to_vec();
-        words.extend([
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--remount-ro",
-            "/",
-            "--unshare-net",
-            "--",
-            "true",
-        ]);
-        // Without a PATH it would look nowhere.
-        let finished = Run::new(&program).untrusted().args(&words).env("PATH", "/usr/bin:/bin");
-        match finished.time_limit(PROBE_LIMIT).finish() {
-            Ok(done) if done.end.success() => {}
-            Ok(done) => return Err(reason(&String::from_utf8_lossy(&done.stderr))),
-            Err(error) => return Err(Outside::Broken { why: error.to_string() }),
+        let probe = |words: &[OsString]| {
+            let run = Run::new(&program).untrusted().args(words);
+            // Without a PATH it would look nowhere.
+            run.env("PATH", "/usr/bin:/bin").time_limit(PROBE_LIMIT).finish()
+        };
+        let works = |filter: Option<&File>| match probe(&with_file(probe_words(), FILTER_OPTION, 0, filter)) {
+            Ok(done) if done.end.success() => Ok(()),
+            Ok(done) => Err(reason(&String::from_utf8_lossy(&done.stderr))),
+            Err(error) => Err(Outside::Broken { why: error.to_string() }),
+        };
+        let filter = open_filter().ok().flatten();
+        let filters = filter.as_ref().is_some_and(|filter| works(Some(filter)).is_ok());
+        if !filters {
+            works(None)?;
         }
         let version =
-            probe(&["--version"]).map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned());
-        Ok(Self { program, version: version.unwrap_or_default() })
+            probe(&["--version".into()]).map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        Ok(Self { program, version: version.unwrap_or_default(), filters })
     }
 
     /// The program at this path, which was found to work before.
     pub fn at(program: &Path) -> Self {
-        Self { program: program.to_owned(), version: String::new() }
+        Self { program: program.to_owned(), version: String::new(), filters: false }
     }
 
     /// The program itself.
@@ -136,11 +134,27 @@ impl Bubblewrap {
 }
 
 /// The same words for a sandbox that writes its first process into `record`, before that one does anything.
-pub fn recorded(mut words: Vec<OsString>, record: Option<&File>) -> Vec<OsString> {
-    if let Some(record) = record {
-        words.splice(1..1, [process::RECORD_OPTION.into(), record.as_raw_fd().to_string().into()]);
+pub fn recorded(words: Vec<OsString>, record: Option<&File>) -> Vec<OsString> {
+    with_file(words, process::RECORD_OPTION, 1, record)
+}
+
+/// The same words for a sandbox in which the filter of system calls holds.
+pub fn filtered(words: Vec<OsString>, filter: Option<&File>) -> Vec<OsString> {
+    with_file(words, FILTER_OPTION, 1, filter)
+}
+
+fn with_file(mut words: Vec<OsString>, option: &str, at: usize, file: Option<&File>) -> Vec<OsString> {
+    if let Some(file) = file {
+        words.splice(at..at, [option.into(), file.as_raw_fd().to_string().into()]);
     }
     words
+}
+
+/// A sandbox as sessions get it, around a program that does nothing.
+fn probe_words() -> Vec<OsString> {
+    let shown =
+        ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/", "--unshare-net"];
+    ISOLATION.into_iter().chain(shown).chain(["--", "true"]).map(OsString::from).collect()
 }
 
 /// The reason behind bubblewrap's own words, as far as the kernel's settings tell it.
@@ -202,7 +216,7 @@ mod tests {
             limits: Limits { disk: Some(1024), ..Limits::default() },
             network: Network::Proxy { socket: "/run/pointsman-proxy/proxy.sock".into(), through: Vec::new() },
         };
-        let bubblewrap = Bubblewrap { program: "/usr/bin/bwrap".into(), version: String::new() };
+        let bubblewrap = Bubblewrap::at(Path::new("/usr/bin/bwrap"));
         let words = bubblewrap.command(&plan, Path::new("/tree"), Lifetime::Parent);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
         let mounts = words[words.iter().position(|w| *w == "/dev").unwrap() + 1..].join(" ");

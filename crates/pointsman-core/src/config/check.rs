@@ -7,6 +7,7 @@ use std::path::Component;
 use super::document::Document;
 use super::{Config, Error, ForgeHome, MergeEngine, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::board;
+use crate::sandbox::network::is_entry;
 use crate::timetable::Cron;
 use crate::words;
 
@@ -36,6 +37,7 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.services()?;
     check.notifiers()?;
     check.roles()?;
+    check.hosts()?;
     check.numbers()?;
     check.vault()?;
     check.schedule()?;
@@ -235,6 +237,22 @@ impl Check<'_> {
             let is_long = parts.len() == 2 || (parts.len() > 2 && forge.kind.capabilities().groups);
             if !is_long || !parts.into_iter().all(part) {
                 return self.fail("forge.repo", words::config::NOT_OWNER_AND_NAME);
+            }
+        }
+        Ok(())
+    }
+
+    fn hosts(&self) -> Result<(), Error> {
+        let Config { sandbox, roles, .. } = self.config;
+        let of_role = |(name, hosts): (String, Vec<String>)| (format!("roles.{name}.sandbox.hosts"), hosts);
+        let own = roles
+            .iter()
+            .filter_map(|(name, role)| Some((name.to_string(), role.sandbox.as_ref()?.hosts.clone()?)));
+        let general = [("sandbox.hosts", &sandbox.hosts), ("sandbox.ci_hosts", &sandbox.ci_hosts)];
+        let general = general.into_iter().map(|(key, hosts)| (key.to_owned(), hosts.clone()));
+        for (key, hosts) in general.chain(own.map(of_role)) {
+            if let Some(entry) = hosts.iter().find(|entry| !is_entry(entry)) {
+                return self.fail(&key, words::sandbox::not_a_host(entry));
             }
         }
         Ok(())

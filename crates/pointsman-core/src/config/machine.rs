@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::document::Document;
+use crate::sandbox::network::is_private_entry;
+use crate::words;
+
 /// The machine's file, as far as it is read here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct MachineConfig {
@@ -25,12 +29,21 @@ pub struct MachineSandbox {
 }
 
 impl MachineConfig {
-    /// Reads the text of the file; the error names the line.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        let paths = config.sandbox.read.iter().chain(&config.sandbox.write);
-        match paths.into_iter().find(|path| !path.is_absolute()) {
-            Some(path) => Err(crate::words::sandbox::relative_path(path)),
+    /// Reads the text of the file `origin`; the error names the line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, String> {
+        let (document, _) = Document::parse(text, origin).map_err(|error| error.to_string())?;
+        let config: Self =
+            toml::from_str(text).map_err(|error| words::sandbox::machine_file(origin, &error.to_string()))?;
+        let MachineSandbox { read, write, private_hosts } = &config.sandbox;
+        let wrong =
+            |key: &str, why: String| document.error_at(key, words::config::wrong_value(key, why)).to_string();
+        for (key, paths) in [("sandbox.read", read), ("sandbox.write", write)] {
+            if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
+                return Err(wrong(key, words::sandbox::relative_path(path)));
+            }
+        }
+        match private_hosts.iter().find(|entry| !is_private_entry(entry)) {
+            Some(entry) => Err(wrong("sandbox.private_hosts", words::sandbox::not_a_private_host(entry))),
             None => Ok(config),
         }
     }
@@ -44,11 +57,26 @@ mod tests {
     fn the_table_of_the_sandbox_is_read_and_other_tables_are_left_alone() {
         let text =
             "[web]\nlisten = \"\"\n[sandbox]\nread = [\"/srv/tools\"]\nprivate_hosts = [\"git.lan:443\"]\n";
-        let config = MachineConfig::parse(text).unwrap();
+        let parse = |text| MachineConfig::parse(text, "config.toml");
+        let config = parse(text).unwrap();
         assert_eq!(config.sandbox.read, [std::path::PathBuf::from("/srv/tools")]);
         assert_eq!(config.sandbox.private_hosts, ["git.lan:443"]);
-        assert!(MachineConfig::parse("[sandbox]\nhosts = []").is_err());
-        assert!(MachineConfig::parse("[sandbox]\nread = [\"tools\"]").unwrap_err().contains("tools"));
-        assert_eq!(MachineConfig::parse("").unwrap(), MachineConfig::default());
+        assert!(parse("[sandbox]\nhosts = []").unwrap_err().contains("config.toml"));
+        assert!(parse("[sandbox]\nread = [\"tools\"]").unwrap_err().contains("tools"));
+        assert_eq!(parse("").unwrap(), MachineConfig::default());
+    }
+
+    #[test]
+    fn a_private_host_needs_a_name_and_a_port() {
+        for entry in ["git.lan", "git.lan:0", "*.lan:443", "https://git.lan:443", "git lan:443", ""] {
+            let text = format!("# hosts\n[sandbox]\nprivate_hosts = [\"db.lan:5432\", {entry:?}]\n");
+            let error = MachineConfig::parse(&text, "config.toml").unwrap_err();
+            assert!(error.starts_with("config.toml:3:"), "{error}");
+            assert!(error.contains("name and a port"), "{error}");
+        }
+        for entry in ["git.lan:443", "10.1.2.3:80", "[fd00::1]:8080", "localhost:3000"] {
+            let text = format!("[sandbox]\nprivate_hosts = [{entry:?}]\n");
+            assert!(MachineConfig::parse(&text, "config.toml").is_ok(), "{entry}");
+        }
     }
 }

@@ -482,6 +482,24 @@ fn a_role_may_have_a_budget_of_its_own() {
 }
 
 #[test]
+fn hosts_of_the_sandbox_are_looked_at_when_the_file_is_read() {
+    for (key, line) in
+        [("[sandbox]\nhosts", 3), ("[sandbox]\nci_hosts", 3), ("[roles.action.sandbox]\nhosts", 3)]
+    {
+        for entry in
+            ["https://example.org", "example.org:0", "example.org:http", "10.0.0.1", "a b", "*", "a..b", ""]
+        {
+            let text = format!("name = \"p\"\n{key} = [\"packages\", {entry:?}]\n");
+            let error = Config::parse(&text, "pointsman.toml").unwrap_err().to_string();
+            assert!(error.starts_with(&format!("pointsman.toml:{line}:")), "{error}");
+            assert!(error.contains("is not a host"), "{error}");
+        }
+        let good = "\"agent\", \"example.org\", \"*.example.org:8443\", \"127.0.0.1:80\", \"[::1]:80\", \"a_b.example.org.\"";
+        assert!(Config::parse(&format!("name = \"p\"\n{key} = [{good}]\n"), "pointsman.toml").is_ok());
+    }
+}
+
+#[test]
 fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
     let parse = |text: &str| Config::parse(&format!("name = \"p\"\n{text}"), "pointsman.toml");
     let config = parse("[vault.types.deploy]\ncommand = [\"/usr/bin/deploy\"]\n").unwrap();

@@ -1,11 +1,14 @@
 //! The sandbox: what a session, or a program that a branch brings, sees of the machine.
 //!
 //! [`plan`] computes the list of mounts from facts about the machine and a description of what is enclosed. `machine.rs` says
-//! which facts it needs and which places of a home hold programs. The adapter (`pointsman-adapters/src/sandbox`) gathers
-//! the facts and turns the plan into a command.
+//! which facts it needs and which places of a home hold programs. `landlock.rs` has the same list as rights, `syscalls.rs` the
+//! system calls that are refused. The adapter (`pointsman-adapters/src/sandbox`) gathers the facts and turns the plan into
+//! a command.
 
+mod landlock;
 mod machine;
 pub mod network;
+pub mod syscalls;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{SandboxMode, SandboxSettings, Worktree};
 
+pub use landlock::{Beneath, Right};
 pub use machine::{
     Credential, MachineFacts, ProgramDir, SystemEntry, TOOL_VARIABLES, holds_credentials, installation_of,
     shows_etc, system_paths, tool_roots,

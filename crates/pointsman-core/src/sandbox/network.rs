@@ -22,8 +22,11 @@ pub const AGENT_PRESET: &str = "agent";
 pub const PACKAGES_PRESET: &str = "packages";
 /// Ports that need not be listed.
 const WEB_PORTS: [u16; 2] = [80, 443];
-/// The longest name of a host.
+/// The longest name of a host, and the longest part of one.
 const NAME_BYTES: usize = 253;
+const LABEL_BYTES: usize = 63;
+/// Stands for a port that an entry does not name; no entry can.
+const NO_PORT: u16 = 0;
 
 /// The destinations that one sandbox may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +109,11 @@ impl Destination {
         Ok(Self { host, port: port.ok_or(Refusal::Malformed)? })
     }
 
+    /// Whether no part of the name is empty or too long.
+    fn has_labels(&self) -> bool {
+        self.host.contains(':') || self.host.split('.').all(|label| (1..=LABEL_BYTES).contains(&label.len()))
+    }
+
     /// Whether it is an address, in any of the ways in which programs write one: `127.1`, `0x7f000001` and `2130706433` are
     /// addresses as well.
     fn is_address(&self) -> bool {
@@ -152,6 +160,24 @@ impl Permit {
     }
 }
 
+/// Whether an entry of `sandbox.hosts` or `sandbox.ci_hosts` can be a destination or is a preset.
+pub fn is_entry(entry: &str) -> bool {
+    let (pattern, wild) = match entry.strip_prefix("*.") {
+        Some(pattern) => (pattern, true),
+        None => (entry, false),
+    };
+    match (Destination::parse(pattern, Some(NO_PORT)), wild) {
+        (Ok(listed), false) => listed.has_labels() && !(listed.is_address() && listed.port == NO_PORT),
+        (Ok(listed), true) => listed.has_labels() && !listed.is_address(),
+        (Err(_), _) => false,
+    }
+}
+
+/// Whether an entry of `private_hosts` is a name or an address with a port.
+pub fn is_private_entry(entry: &str) -> bool {
+    Destination::parse(entry, None).is_ok_and(|listed| listed.has_labels())
+}
+
 /// Whether an entry of a list is this name with this port.
 fn is_exactly(entry: &str, destination: &Destination) -> bool {
     Destination::parse(entry, None).is_ok_and(|listed| listed == *destination)
@@ -163,7 +189,7 @@ fn covers(entry: &str, destination: &Destination) -> Result<(), Refusal> {
         None => (entry, false),
     };
     let port = pattern.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    let listed = Destination::parse(pattern, Some(0))?;
+    let listed = Destination::parse(pattern, Some(NO_PORT))?;
     let below =
         || destination.host.strip_suffix(listed.host.as_str()).is_some_and(|rest| rest.ends_with('.'));
     let named = if wild { below() } else { destination.host == listed.host };

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Access, CheckoutPaths, Credential, Enclosed, Limits, MachineFacts, Outside, Place, Plan, ProgramDir,
-    SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan, shows_etc, tool_roots,
+    Access, Beneath, CheckoutPaths, Credential, Enclosed, Limits, MachineFacts, Outside, Place, Plan,
+    ProgramDir, Right, SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan,
+    shows_etc, tool_roots,
 };
 use crate::config::{Config, MachineSandbox, SandboxMode, Worktree};
 
@@ -150,6 +151,31 @@ fn no_plan_writes_to_the_system_or_shows_a_place_of_credentials() {
         if mount.access == Access::Write {
             assert!(mount.path.starts_with("/home/ann/.local/state") || mount.path == Path::new("/tmp"));
         }
+    }
+}
+
+#[test]
+fn the_second_wall_gives_no_right_that_no_mount_shows() {
+    let plan = plan(&machine(), &session(), &[], Limits::default());
+    let rights = plan.rights();
+    let of =
+        |path: &str| rights.iter().find(|beneath| beneath.path == Path::new(path)).map(|found| found.right);
+    assert_eq!(of("/"), Some(Right::List));
+    assert_eq!(of("/proc"), Some(Right::Change));
+    assert_eq!(of("/usr"), Some(Right::Read));
+    assert_eq!(of("/tmp"), Some(Right::Write));
+    assert_eq!(of("/home/ann"), Some(Right::Write));
+    assert_eq!(of("/bin"), None, "the link leads to /usr");
+    assert_eq!(of("/home/ann/.rustup/credentials"), None);
+    for Beneath { path, right } in &rights {
+        let mount = plan.mounts.iter().find(|mount| mount.path == *path);
+        let allowed = match mount.map(|mount| &mount.access) {
+            Some(Access::Read) => *right == Right::Read,
+            Some(Access::Write | Access::Empty) => *right == Right::Write,
+            Some(Access::Link(_) | Access::Hidden) => false,
+            None => ["/", "/proc", "/dev"].contains(&path.to_str().unwrap()),
+        };
+        assert!(allowed, "{path:?} {right:?}");
     }
 }
 

@@ -116,14 +116,44 @@ pub fn network(hosts: &[String]) -> String {
     }
 }
 
+/// The filter of system calls, for `sandbox show`.
+pub fn syscalls(is_on: bool) -> &'static str {
+    match is_on {
+        true => "what no build needs is refused (seccomp)",
+        false => "not filtered: the kernel takes no filter, or this processor has none yet",
+    }
+}
+
+/// The rights of Landlock, for `sandbox show`.
+pub fn landlock(version: Option<u32>) -> String {
+    match version {
+        Some(version) => format!("on as a second wall (version {version} of the kernel's interface)"),
+        None => "not used: the kernel does not have it, or an old version".to_owned(),
+    }
+}
+
 /// A path of the machine's file that is not absolute.
 pub fn relative_path(path: &Path) -> String {
-    format!("{}: paths in [sandbox] must be absolute", path.display())
+    format!("{} is not absolute", path.display())
+}
+
+/// An entry of a list of hosts that is none.
+pub fn not_a_host(entry: &str) -> String {
+    format!(
+        "{:?} is not a host. Write a name (registry.example.org), all names below one (*.example.org), either with a port \
+         (git.example.org:8443), an address with a port, or one of the words \"agent\" and \"packages\"",
+        clean_line(entry, 80)
+    )
+}
+
+/// An entry of `private_hosts` that is none.
+pub fn not_a_private_host(entry: &str) -> String {
+    format!("{:?} is not a name and a port, such as git.lan:443", clean_line(entry, 80))
 }
 
 /// The machine's file cannot be read.
-pub fn machine_file(path: &Path, why: &str) -> String {
-    format!("{}: {why}", path.display())
+pub fn machine_file(path: &str, why: &str) -> String {
+    format!("{path}: {why}")
 }
 
 /// The reason of a refusal, as the end of a sentence.

@@ -99,6 +99,8 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         hosts: vec![text("api.example.org")],
         ci_hosts: vec![text("mirror.example.org")],
         private_hosts: vec![text("git.example.org:8443")],
+        syscall_filter: true,
+        landlock: Some(7),
         limits: sandbox::limits(&pointsman_core::sandbox::Limits::default(), false),
     };
     all.insert("sandbox show", shown([seen]));

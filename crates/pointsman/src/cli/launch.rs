@@ -61,6 +61,9 @@ pub(crate) struct Enter {
     /// The way to the network, as JSON
     #[arg(long)]
     network: Option<String>,
+    /// The rights below paths, as JSON
+    #[arg(long)]
+    rights: Option<String>,
     /// What to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -68,7 +71,8 @@ pub(crate) struct Enter {
 
 impl Enter {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match crate::enclosure::enter(self.limits.as_deref(), self.network.as_deref(), &self.command)? {}
+        let (limits, rights) = (self.limits.as_deref(), self.rights.as_deref());
+        match crate::enclosure::enter(limits, rights, self.network.as_deref(), &self.command)? {}
     }
 }
 
@@ -80,6 +84,9 @@ pub(crate) struct Confine {
     /// COMMAND is a sandbox
     #[arg(long)]
     sandbox: bool,
+    /// The filter of system calls holds inside
+    #[arg(long)]
+    filter: bool,
     /// What to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -87,6 +94,6 @@ pub(crate) struct Confine {
 
 impl Confine {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match crate::enclosure::confine(&self.members, self.sandbox, self.command)? {}
+        match crate::enclosure::confine(&self.members, self.sandbox, self.filter, self.command)? {}
     }
 }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use pointsman_adapters::sandbox::landlock_version;
 use pointsman_core::role::Role;
 use pointsman_core::sandbox::{Limits, Place, SessionPaths};
 use pointsman_core::words;
@@ -86,13 +87,15 @@ impl Command {
             why: reason.map(words::sandbox::outside),
             fix: reason.map(|why| words::sandbox::fix(why).to_owned()),
             mounts: mounts.iter().map(view::Mount::from).collect(),
-            network: match place {
+            network: match &place {
                 Place::Inside => words::sandbox::network(&policy.hosts),
                 Place::Outside(_) | Place::Nowhere(_) => words::sandbox::NETWORK_SHARED.to_owned(),
             },
             hosts: policy.hosts,
             ci_hosts: enclosure.policy(&config.sandbox.ci_hosts, &[], &paths).hosts,
             private_hosts: policy.private_hosts,
+            syscall_filter: place == Place::Inside && enclosure.filters(),
+            landlock: (place == Place::Inside).then(landlock_version).flatten(),
             limits: view::limits(&Limits::of(&settings), rustix::process::geteuid().is_root()),
         };
         if context.out.is_json() {
@@ -123,6 +126,8 @@ fn print(context: &Context, view: &view::Sandbox) -> Result<(), Failure> {
     if view.place == view::Place::Inside {
         let ci = if view.ci_hosts.is_empty() { "none".to_owned() } else { view.ci_hosts.join(", ") };
         out.line(format!("CI, gates and review programs reach: {ci}"))?;
+        out.line(format!("system calls: {}", words::sandbox::syscalls(view.syscall_filter)))?;
+        out.line(format!("Landlock: {}", words::sandbox::landlock(view.landlock)))?;
     }
     for limit in &view.limits {
         let value = limit.value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());

@@ -14,7 +14,6 @@ use super::failure::Failure;
 use super::hook_status::HookStatus;
 use super::{style, time};
 use crate::identity;
-use crate::paths::Paths;
 use crate::process_probe::{ProcessProbe, terminal};
 use crate::project::Project;
 
@@ -44,7 +43,8 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     evidence.push(listening(row, &messages));
     evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| message_line(message, now)));
     evidence.extend(work.iter().map(|work| doing(work, now)));
-    evidence.extend(Context::enclosure()?.refused(&Paths::proxy_name(&row.session)));
+    let paths = context.paths.project(&project.config.name);
+    evidence.extend(Context::enclosure()?.refused_session(&row.session, &paths));
 
     let colour = colour(health);
     if context.out.is_json() {

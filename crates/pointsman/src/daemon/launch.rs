@@ -51,6 +51,9 @@ pub(crate) struct Launch {
 pub(crate) struct LaunchSandbox {
     /// The program that builds it.
     pub bubblewrap: PathBuf,
+    /// Whether the filter of system calls holds inside. An earlier release had none.
+    #[serde(default)]
+    pub filters: bool,
     /// This program, as it is called inside.
     pub program: PathBuf,
     pub plan: Plan,
@@ -84,6 +87,7 @@ pub fn launch(spec: &Path, side: Side) -> anyhow::Result<u8> {
         (Side::Inside, Some(sandbox)) => {
             signals::unshield_this_thread()?;
             sandbox::apply(&sandbox.plan.limits)?;
+            sandbox::restrict(&sandbox.plan.rights()).with_context(words::daemon::process::no_rights)?;
             clear_locks(&launch.cwd, &sandbox.plan);
             launch.env.extend(sandbox.env);
             launch.env.extend(relayed(&sandbox.plan.network, &sandbox.program)?);
@@ -147,13 +151,14 @@ fn tmux_server() -> Option<u32> {
 /// terminal: the rest is in the file.
 #[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
 fn enclose(sandbox: &LaunchSandbox, spec: &Path, launch: &Launch) -> std::io::Error {
-    let record = match launch.members.open_record() {
-        Ok(record) => record,
-        Err(error) => return error,
+    let filter = if sandbox.filters { sandbox::open_filter() } else { Ok(None) };
+    let (record, filter) = match (launch.members.open_record(), filter) {
+        (Ok(record), Ok(filter)) => (record, filter),
+        (Err(error), _) | (_, Err(error)) => return error,
     };
     let bubblewrap = Bubblewrap::at(&sandbox.bubblewrap);
     let words = bubblewrap.command(&sandbox.plan, &launch.cwd, Lifetime::Parent);
-    let words = sandbox::recorded(words, record.as_ref());
+    let words = sandbox::filtered(sandbox::recorded(words, record.as_ref()), filter.as_ref());
     let mut command = std::process::Command::new(&words[0]);
     command.args(&words[1..]).arg(&sandbox.program).args(["launch", "--inside"]).arg(spec).env_clear();
     if let Some(term) = std::env::var_os("TERM") {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pointsman_adapters::proxy::ProxyDir;
 use pointsman_adapters::unix_socket::bind_in;
+use pointsman_core::workflow::WorkflowId;
 use rustix::net::{Shutdown, shutdown};
 
 use super::control::Control;
@@ -80,7 +81,13 @@ impl SessionSockets {
             // Wakes the thread that waits for the next caller.
             let _ = shutdown(&*listener, Shutdown::Both);
         }
-        ProxyDir::at(self.paths.proxy()).close(&Paths::proxy_name(session));
+        let refused = ProxyDir::at(self.paths.proxy()).close(&Paths::proxy_name(session));
+        let identity = session.rsplit_once('.').map_or(session, |(identity, _generation)| identity);
+        if let Some(id) = WorkflowId::parse_identity(identity)
+            && let Err(error) = refused.keep(&self.paths.project(id.project()).refused(session))
+        {
+            tracing::warn!(session, %error, "refused destinations of a session are not kept");
+        }
         let dir = self.dir(session);
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != io::ErrorKind::NotFound

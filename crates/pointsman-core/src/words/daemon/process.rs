@@ -35,6 +35,11 @@ pub fn no_relay() -> &'static str {
     "the way from the sandbox to the network proxy cannot be opened"
 }
 
+/// The rights of Landlock cannot be taken on, on a kernel that has it.
+pub fn no_rights() -> &'static str {
+    "the second wall of the sandbox (Landlock) cannot be built"
+}
+
 /// All work is halted, for `status` and the log. An empty name is nobody known.
 pub fn halted(by: &str) -> String {
     let by = if by.is_empty() { String::new() } else { format!(" by {by}") };

@@ -59,6 +59,7 @@ mod unconfirmed;
 mod vault;
 mod vault_call;
 mod vault_look;
+mod walls;
 mod way_in;
 mod webhooks;
 mod week;

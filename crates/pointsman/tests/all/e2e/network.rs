@@ -225,6 +225,11 @@ fn e2e_sandbox_network_of_an_agent_leads_only_to_what_is_listed_and_survives_the
     let probes = daemon.git_in(&repository, &["show", "main:probes.txt"]);
     inside(&probes, &world);
     assert!(probes.contains("can reach it again"), "{probes}");
+    let explained = daemon.run(&["session", "explain", &issue.to_string()]).stdout;
+    assert!(
+        explained.contains("ended") && explained.contains("refused unlisted.example.org:443"),
+        "{explained}"
+    );
 }
 
 /// Asks the canary by name, through the proxy, and is green if it answers.
