@@ -2,14 +2,14 @@
 
 /// SplitMix64: small, fast, and the same on every machine.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,23 +18,23 @@ impl Chance {
     }
 
     /// A number below `limit`, which is not zero.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).expect("a usize fits");
         usize::try_from(self.next() % limit).expect("it is below a usize")
     }
 
     /// True once in so many times.
-    pub(super) fn one_in(&mut self, times: usize) -> bool {
+    pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
     /// One of these.
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
     /// One of these, as often as its weight says.
-    pub(super) fn weighted<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
+    pub(crate) fn weighted<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
         let mut left = self.below(from.iter().map(|(weight, _)| weight).sum());
         for (weight, item) in from {
             match left.checked_sub(*weight) {

@@ -11,7 +11,7 @@
 //! `POINTSMAN_SIMULATIONS` is how many seeds are run, `POINTSMAN_SEED` runs one again, and
 //! `POINTSMAN_TRACE` says how many of the last steps a failure shows.
 
-mod chance;
+pub(crate) mod chance;
 mod concerns;
 mod daemon;
 mod hand_ins;
