@@ -3,7 +3,7 @@
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
 //! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
 //! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
-//! see who is alive, `forge` what a forge on a server is asked.
+//! see who is alive, `forge` what a forge on a server is asked, `sandbox` what the sandbox adds to the start of a session and of CI.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
@@ -22,6 +22,7 @@ mod reaction;
 mod recovery;
 mod report;
 mod sample;
+mod sandbox;
 mod sessions;
 mod stage;
 mod startup;
@@ -66,6 +67,7 @@ enum What {
     Recovery,
     Agents,
     Forge,
+    Sandbox,
     All,
 }
 
@@ -110,6 +112,9 @@ fn measure(arguments: Arguments) -> anyhow::Result<()> {
     }
     if matches!(what, What::Forge | What::All) {
         reports.push(forge::measure(&place, faster)?);
+    }
+    if matches!(what, What::Sandbox | What::All) {
+        reports.push(sandbox::measure(&place)?);
     }
     for report in &reports {
         report.print();

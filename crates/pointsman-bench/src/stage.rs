@@ -60,8 +60,15 @@ impl Stage {
         let stage = Self::empty(place)?;
         fs::write(stage.agent(), include_str!("agent.sh"))?;
         stage.pointsman(&["init"])?;
-        fs::write(stage.checkout().join("pointsman.toml"), stage.configuration(sessions)?)?;
+        stage.configure(&stage.configuration(sessions)?)?;
         Ok(stage)
+    }
+
+    /// Writes the project's configuration, and accepts it as a person does.
+    pub(crate) fn configure(&self, text: &str) -> anyhow::Result<()> {
+        fs::write(self.checkout().join("pointsman.toml"), text)?;
+        self.pointsman(&["project", "add", ".", "--yes"])?;
+        Ok(())
     }
 
     /// Makes a repository with one commit, and nothing of ours.
@@ -104,6 +111,8 @@ impl Stage {
             "name = \"{PROJECT}\"\n\
              [agent]\ncommand = [\"bash\", {agent}, {session_files}]\n\
              [dev]\nconcurrency = {sessions}\nphase_dir = {phases}\n\
+             # The agents meet us outside.\n\
+             [sandbox]\nmode = \"off\"\n\
              # Claiming `done` again and again is what is measured.\n\
              [limits]\npremature_done = 1000000\n"
         ))
@@ -143,7 +152,8 @@ impl Stage {
         self.base.join("home")
     }
 
-    fn phases(&self) -> PathBuf {
+    /// Where the agents' phase files are.
+    pub(crate) fn phases(&self) -> PathBuf {
         self.base.join("phases")
     }
 

@@ -148,7 +148,7 @@ impl Enclosure {
 
     /// The side on which something runs by these settings.
     pub(crate) fn place(&self, settings: &SandboxSettings, worktree: Worktree) -> Place {
-        decide(settings.mode, worktree, self.bubblewrap().map(|_| ()))
+        decide(settings, worktree, self.bubblewrap().map(|_| ()))
     }
 
     /// The words before a program of the project that is run in a checkout: CI, gate, reviewer. None if nothing is around it.

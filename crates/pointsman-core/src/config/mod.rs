@@ -192,6 +192,7 @@ impl Config {
             disk: own.disk.or(general.disk),
             hosts: own.hosts.clone().unwrap_or_else(|| general.hosts.clone()),
             ci_hosts: general.ci_hosts.clone(),
+            containers: own.containers.unwrap_or(false),
         }
     }
 

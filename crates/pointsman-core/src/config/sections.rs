@@ -184,6 +184,9 @@ table! {
         hosts: Vec<String>,
         /// The same for CI, gates and review programs.
         ci_hosts: Vec<String>,
+        /// Whether a role needs containers, which cannot be had inside. Only a role can say so.
+        #[serde(skip)]
+        containers: bool,
     }
 }
 
@@ -195,6 +198,8 @@ table! {
         memory: Option<Size>,
         disk: Option<Size>,
         hosts: Option<Vec<String>>,
+        /// Its sessions use Docker or Podman, and so run outside.
+        containers: Option<bool>,
     }
 }
 

@@ -317,6 +317,8 @@ pub enum Outside {
     Off,
     /// The working tree is linked to the mirror, so that the session must write there.
     Linked,
+    /// The role uses containers, whose daemon starts programs outside of any sandbox.
+    Containers,
     /// bubblewrap is not installed.
     Missing,
     /// AppArmor does not let ordinary programs make user namespaces.
@@ -336,14 +338,15 @@ pub enum Place {
     Nowhere(Outside),
 }
 
-/// Decides where something runs. `works` is none if the sandbox works on this machine.
-pub fn decide(mode: SandboxMode, worktree: Worktree, works: Result<(), &Outside>) -> Place {
+/// Decides where something runs. `works` is an error if the sandbox does not work on this machine.
+pub fn decide(settings: &SandboxSettings, worktree: Worktree, works: Result<(), &Outside>) -> Place {
     let obstacle = match (worktree, works) {
         (Worktree::Linked, _) => Some(Outside::Linked),
+        (Worktree::Private, _) if settings.containers => Some(Outside::Containers),
         (Worktree::Private, Err(why)) => Some(why.clone()),
         (Worktree::Private, Ok(())) => None,
     };
-    match (mode, obstacle) {
+    match (settings.mode, obstacle) {
         (SandboxMode::Off, _) => Place::Outside(Outside::Off),
         (SandboxMode::Auto | SandboxMode::Require, None) => Place::Inside,
         (SandboxMode::Auto, Some(why)) => Place::Outside(why),

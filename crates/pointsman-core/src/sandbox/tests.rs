@@ -7,7 +7,7 @@ use super::{
     ProgramDir, Right, SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan,
     shows_etc, tool_roots,
 };
-use crate::config::{Config, MachineSandbox, SandboxMode, Worktree};
+use crate::config::{Config, MachineSandbox, SandboxMode, SandboxSettings, Worktree};
 
 const HOME: &str = "/home/ann";
 
@@ -237,7 +237,8 @@ fn toolchains_are_found_where_variables_or_habit_put_them() {
 #[test]
 fn where_something_runs() {
     let missing = Outside::Missing;
-    let inside = |mode, worktree, works| decide(mode, worktree, works);
+    let settings = |mode| SandboxSettings { mode, ..Config::default().sandbox };
+    let inside = |mode, worktree, works| decide(&settings(mode), worktree, works);
     let (private, linked) = (Worktree::Private, Worktree::Linked);
     assert_eq!(inside(SandboxMode::Auto, private, Ok(())), Place::Inside);
     assert_eq!(inside(SandboxMode::Require, private, Ok(())), Place::Inside);
@@ -246,6 +247,14 @@ fn where_something_runs() {
     assert_eq!(inside(SandboxMode::Require, private, Err(&missing)), Place::Nowhere(Outside::Missing));
     assert_eq!(inside(SandboxMode::Auto, linked, Ok(())), Place::Outside(Outside::Linked));
     assert_eq!(inside(SandboxMode::Require, linked, Ok(())), Place::Nowhere(Outside::Linked));
+    for (mode, place) in [
+        (SandboxMode::Auto, Place::Outside(Outside::Containers)),
+        (SandboxMode::Require, Place::Nowhere(Outside::Containers)),
+        (SandboxMode::Off, Place::Outside(Outside::Off)),
+    ] {
+        let settings = SandboxSettings { containers: true, ..settings(mode) };
+        assert_eq!(decide(&settings, private, Ok(())), place);
+    }
 }
 
 #[test]
@@ -258,4 +267,9 @@ fn a_role_narrows_or_widens_what_holds_for_all() {
     assert_eq!(action.memory.map(|size| size.bytes), Some(2 << 30));
     assert_eq!(Limits::of(&action).processes, None);
     assert_eq!(config.sandbox(crate::role::Role::Dev).mode, SandboxMode::Require);
+    let text = "name = \"a\"\n[roles.action.sandbox]\ncontainers = true\n";
+    let config = Config::parse(text, "pointsman.toml").unwrap();
+    assert!(config.sandbox(crate::role::Role::Action).containers);
+    assert!(!config.sandbox(crate::role::Role::Dev).containers && !config.sandbox.containers);
+    assert!(Config::parse("name = \"a\"\n[sandbox]\ncontainers = true\n", "pointsman.toml").is_err());
 }

@@ -39,6 +39,10 @@ pub fn outside(why: &Outside) -> String {
     match why {
         Outside::Off => "sandbox.mode is \"off\"".to_owned(),
         Outside::Linked => "dev.worktree is \"linked\", so the session writes to the mirror".to_owned(),
+        Outside::Containers => {
+            "the role has containers = true, and a container daemon starts programs outside of any sandbox"
+                .to_owned()
+        }
         Outside::Missing => "bubblewrap is not installed".to_owned(),
         Outside::AppArmor => "AppArmor does not let bubblewrap make user namespaces".to_owned(),
         Outside::NoNamespaces => "the kernel does not let this user make user namespaces".to_owned(),
@@ -51,6 +55,7 @@ pub fn fix(why: &Outside) -> &'static str {
     match why {
         Outside::Off => "remove `mode` from [sandbox] in pointsman.toml",
         Outside::Linked => "set dev.worktree to \"private\"",
+        Outside::Containers => "remove `containers` from [roles.<role>.sandbox] in pointsman.toml",
         Outside::Missing => "install the package bubblewrap (on Debian and Ubuntu: apt install bubblewrap)",
         Outside::AppArmor => {
             "give bubblewrap alone the permission: write `abi <abi/4.0>, include <tunables/global> \
@@ -115,6 +120,10 @@ pub fn network(hosts: &[String]) -> String {
         hosts => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
     }
 }
+
+/// What `containers = true` means, for whoever accepts the setting.
+pub const CONTAINERS_RUN_OUTSIDE: &str =
+    "sessions of this role run outside the sandbox, with all rights of this user";
 
 /// The filter of system calls, for `sandbox show`.
 pub fn syscalls(is_on: bool) -> &'static str {

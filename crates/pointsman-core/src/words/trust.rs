@@ -70,6 +70,9 @@ fn shown(key: &str, value: &str) -> String {
     let lines = value.lines().count();
     match is_formula(key) {
         true => format!("{lines} lines"),
+        false if key.ends_with(".sandbox.containers") && value == "true" => {
+            format!("true ({})", super::sandbox::CONTAINERS_RUN_OUTSIDE)
+        }
         false => clean_line(value, VALUE),
     }
 }
@@ -131,8 +134,10 @@ mod tests {
         let settings = [
             setting("ci.command", Power::Runs, None, Some("[\"./ci.sh\"]")),
             setting("formulas/tidy.toml", Power::Runs, None, Some("a\nb\n")),
+            setting("roles.action.sandbox.containers", Power::Loosens, None, Some("true")),
             setting("sandbox.mode", Power::Loosens, Some("\"auto\""), Some("\"off\"")),
         ];
+        let outside = "true (sessions of this role run outside the sandbox, with all rights of this user)";
         assert_eq!(
             asks_for(&settings),
             [
@@ -140,6 +145,7 @@ mod tests {
                 "  ci.command = [\"./ci.sh\"]",
                 "  formulas/tidy.toml = 2 lines",
                 "It decides what needs a person or a sandbox:",
+                &format!("  roles.action.sandbox.containers = {outside}"),
                 "  sandbox.mode = \"off\"",
             ]
         );
@@ -148,6 +154,7 @@ mod tests {
             [
                 "  ci.command: not set → [\"./ci.sh\"]",
                 "  formulas/tidy.toml is new",
+                &format!("  roles.action.sandbox.containers: not set → {outside}"),
                 "  sandbox.mode: \"auto\" → \"off\"",
             ]
         );

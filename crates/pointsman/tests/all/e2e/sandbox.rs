@@ -208,7 +208,10 @@ fn e2e_sandbox_show_tells_what_a_session_sees() {
     if !works() {
         return;
     }
-    let daemon = shop().start();
+    let daemon = shop().set("roles.action.sandbox.containers", "true").start();
+    let containers = daemon.json(&["sandbox", "show", "action"]);
+    assert_eq!(containers["place"], "outside", "{containers}");
+    assert!(containers["why"].as_str().unwrap().contains("containers = true"), "{containers}");
     let shown = daemon.json(&["sandbox", "show"]);
     assert_eq!(shown["place"], "inside", "{shown}");
     let mounts = shown["mounts"].as_array().unwrap();

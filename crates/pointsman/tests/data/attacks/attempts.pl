@@ -171,7 +171,7 @@ while (my $line = <$list>) {
     s/\@pid\@/$$/g for @words;
     my $child = fork();
     if ($child == 0) {
-        alarm 5;
+        alarm 3;
         my $said = eval { $verb{$verb}->(@words) };
         $said = "no: $@" unless defined $said;
         $said =~ s/\s+$//;
