@@ -24,6 +24,7 @@ pub mod health;
 pub mod hook;
 pub mod ids;
 pub mod json;
+pub mod known_secrets;
 pub mod labels;
 pub mod log;
 pub mod notifier;

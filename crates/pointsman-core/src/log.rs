@@ -259,6 +259,11 @@ pub enum Entry {
     SettingsRefused {
         why: String,
     },
+    /// A person decided whether something that was found in a branch may leave.
+    SecretDecided {
+        fingerprint: String,
+        accepted: bool,
+    },
     /// A person's decision was kept because no daemon ran. It has no effect.
     DecisionKept(Unconfirmed),
     /// A kept decision came to its end.
@@ -467,6 +472,7 @@ impl Entry {
             Self::ProjectRemoved => "project_removed",
             Self::SettingsChanged { .. } => "settings_changed",
             Self::SettingsRefused { .. } => "settings_refused",
+            Self::SecretDecided { .. } => "secret_decided",
             Self::DecisionKept(_) => "decision_kept",
             Self::DecisionSettled { .. } => "decision_settled",
             Self::Unreadable(_) => "unreadable",

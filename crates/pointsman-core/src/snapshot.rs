@@ -78,6 +78,7 @@ impl Snapshot for crate::timetable::ScheduleMemory {}
 impl Snapshot for crate::decision::Memory {}
 impl Snapshot for crate::session::budget::Grants {}
 impl Snapshot for crate::config::Trust {}
+impl Snapshot for crate::known_secrets::SecretDecisions {}
 impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
@@ -279,6 +280,9 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
     }
     match name.split_once('.') {
         None if name == "results" => crate::value::Following::read(version, text).map(drop),
+        None if name == crate::known_secrets::SecretDecisions::MEMORY => {
+            crate::known_secrets::SecretDecisions::read(version, text).map(drop)
+        }
         None if name == crate::config::trust::MEMORY => crate::config::Trust::read(version, text).map(drop),
         None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         None | Some(_) if name == crate::session::budget::Grants::MEMORY => {

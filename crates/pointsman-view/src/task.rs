@@ -240,7 +240,9 @@ mod tests {
         let config = Config::parse("name = \"shop\"\n[ci]\ncommand = [\"./ci.sh\"]", "test").unwrap();
         let policy = contribution::Policy::new(&config);
         let around = OwnerFacts { asked: None, policy: &policy, now: Timestamp(0) };
-        task.contribution.happened(&Fact::Pushed { head: Some(&head), protected: &[] }, &around).unwrap();
+        task.contribution
+            .happened(&Fact::Pushed { head: Some(&head), protected: &[], secret: None }, &around)
+            .unwrap();
         task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
         let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
         let value = serde_json::to_value(Task::new(&task, spent)).unwrap();

@@ -15,7 +15,9 @@ use pointsman_adapters::forge::{Opening, ServerForge};
 use pointsman_adapters::http::{Limits, RetryWait};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
-use pointsman_adapters::secret::{Dotenv, Secret, Source, private_text};
+use pointsman_adapters::secret::{
+    Dotenv, Secret, Source, private_text, remember, remember_login, remember_named,
+};
 use pointsman_core::board;
 use pointsman_core::config::{Config, ForgeKind, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
@@ -24,12 +26,37 @@ use crate::daemon::clock;
 use crate::daemon::webhooks::ProjectWebhooks;
 use crate::paths::Paths;
 
+/// The login of Claude Code, in its directory of settings.
+pub(crate) const CLAUDE_LOGIN: &str = ".credentials.json";
+
 /// Looks up a variable of this process.
 pub(crate) type Environment = fn(&str) -> Option<OsString>;
 
 /// Looks up a variable as text.
 pub(crate) fn look_in(environment: Environment) -> impl Fn(&str) -> Option<String> + Copy {
     move |name| environment(name).and_then(|value| value.into_string().ok())
+}
+
+/// Makes every secret of a project known, so that it can be looked for in what leaves, except those that only a program
+/// prints. What cannot be read is not known; whoever needs it says why.
+pub(crate) fn remember_secrets(paths: &Paths, config: &Config, environment: Environment) {
+    let look = look_in(environment);
+    let dotenv = Dotenv::read(&paths.dotenv()).unwrap_or_default();
+    for name in config.secret_variables() {
+        if let Some(value) = look(name).or_else(|| dotenv.get(name).map(str::to_owned)) {
+            remember(&value);
+        }
+    }
+    for file in config.secret_files() {
+        let _ = private_text(file);
+    }
+    // An agent and a CI have these in their environment.
+    for name in config.agent.pass_env.iter().chain(&config.ci.pass_env) {
+        if let Some(value) = look(name) {
+            remember_named(name, &value);
+        }
+    }
+    remember_login(&paths.claude_config().join(CLAUDE_LOGIN));
 }
 
 /// The tokens of a project's forge.

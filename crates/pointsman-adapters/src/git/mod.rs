@@ -11,6 +11,7 @@
 //! * [`selection`]: a few files of a working tree as one commit
 //! * [`candidate`]: the commits that are tested and landed, built without a working tree; [`changes`]: the paths they
 //!   change, so that none lands that nobody asked for
+//! * [`new_objects`]: everything that a push of a branch would send
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
 //! * [`local_checkout`]: the repository a person works in, [`rescue`]: captures and checkpoints, listed and restored
 //!
@@ -46,6 +47,7 @@ mod locks;
 mod merge_tree;
 pub mod mirror;
 mod names;
+pub mod new_objects;
 mod older_git;
 mod private_clone;
 pub mod push;

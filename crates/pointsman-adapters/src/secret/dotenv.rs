@@ -12,7 +12,11 @@ pub struct Dotenv(BTreeMap<String, String>);
 impl Dotenv {
     /// Reads the file; one that is not there has no values.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Ok(read_private(path)?.map(|text| Self::parse(&text)).unwrap_or_default())
+        let read = read_private(path)?.map(|text| Self::parse(&text)).unwrap_or_default();
+        for (name, value) in &read.0 {
+            super::remember_named(name, value);
+        }
+        Ok(read)
     }
 
     /// Reads lines of `NAME=value`, with or without `export` and quotes. Nothing in a value is expanded.

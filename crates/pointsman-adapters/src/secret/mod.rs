@@ -4,14 +4,18 @@
 //! the `.env` beside the state, in this order. It leaves this type in two places only: the header of a request
 //! (`http`) and the environment of a git that talks to the same server (`git`). Neither puts it into a text.
 //! A [`Token`] is such a secret, or one that has to be fetched anew now and then.
+//!
+//! Every secret that was read is [`known`] from then on, so that it can be looked for in what leaves.
 
 mod dotenv;
+mod known;
 mod source;
 mod token;
 
 use std::fmt;
 
 pub use dotenv::Dotenv;
+pub use known::{known, remember, remember_for_now, remember_login, remember_named};
 pub use source::{Error, Source, private_text};
 pub use token::{Renewed, Token};
 

@@ -60,7 +60,9 @@ pub enum Error {
 /// A private key or its like: the whole text of a file that only we may read.
 pub fn private_text(path: &Path) -> Result<String, Error> {
     let missing = || io::Error::from(io::ErrorKind::NotFound);
-    read_private(path)?.ok_or_else(|| Error::File { path: path.to_owned(), source: missing() })
+    let text = read_private(path)?.ok_or_else(|| Error::File { path: path.to_owned(), source: missing() })?;
+    super::remember(&text);
+    Ok(text)
 }
 
 impl Source<'_> {
@@ -72,7 +74,11 @@ impl Source<'_> {
         dotenv: &Dotenv,
     ) -> Result<Secret, Error> {
         let whose = self.whose;
-        let fit = |text: &str, place: String| Secret::new(text).ok_or(Error::Unfit { whose, place });
+        let fit = |text: &str, place: String| {
+            let secret = Secret::new(text).ok_or(Error::Unfit { whose, place })?;
+            super::remember(secret.expose());
+            Ok(secret)
+        };
         if let Some(command) = self.command {
             return fit(&self.run(command)?, format!("the output of {}", command[0]));
         }

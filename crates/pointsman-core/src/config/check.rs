@@ -7,6 +7,7 @@ use std::path::Component;
 use super::document::Document;
 use super::{Config, Error, ForgeHome, MergeEngine, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::board;
+use crate::known_secrets::{is_fingerprint, named_fingerprint};
 use crate::sandbox::network::is_entry;
 use crate::timetable::Cron;
 use crate::words;
@@ -416,6 +417,13 @@ impl Check<'_> {
         }
         if !merge.protected.iter().all(pattern) {
             return self.fail("merge.protected", words::config::NOT_ALL_PROTECTED_PATHS);
+        }
+        let allowed = |entry: &String| match named_fingerprint(entry) {
+            Some(hash) => is_fingerprint(hash),
+            None => pattern(entry),
+        };
+        if !review.secrets_allowed.iter().all(allowed) {
+            return self.fail("review.secrets_allowed", words::config::NOT_ALL_ALLOWED_SECRETS);
         }
         if !review.protected.iter().all(pattern) {
             return self.fail("review.protected", words::config::NOT_ALL_PROTECTED_PATHS);

@@ -138,6 +138,15 @@ impl Config {
         files.into_iter().filter_map(|file| file.as_deref()).collect()
     }
 
+    /// Variables that hold secrets of services.
+    pub fn secret_variables(&self) -> Vec<&str> {
+        let Self { forge, review, woodpecker, webhooks, webhook, matrix, vault, .. } = self;
+        let named = [&review.token_env, &woodpecker.token_env, &webhooks.secret_env, &matrix.token_env];
+        let named = named.into_iter().chain([&webhook.url_env]).map(String::as_str);
+        let optional = [forge.token_env(), webhook.token_env.as_deref()].into_iter().flatten();
+        named.chain(optional).chain(vault.types.values().flat_map(VaultType::hidden)).collect()
+    }
+
     /// The keys whose values differ, each once, in a stable order.
     pub fn changed_keys(&self, other: &Self) -> Vec<String> {
         let (before, after) = (self.entries(), other.entries());

@@ -262,6 +262,8 @@ table! {
         command: Option<Argv>,
         /// Further paths that need a person, with `*` and `**`.
         protected: Vec<String>,
+        /// Paths, with `*` and `**`, in which something may look like a secret, and fingerprints of values that may leave.
+        secrets_allowed: Vec<String>,
         /// Reviews by the agent at the same time.
         concurrency: u32,
         /// Variable that holds the reviewer's token, never the author's.

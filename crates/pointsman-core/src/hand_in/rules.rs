@@ -67,6 +67,8 @@ pub enum RefusalReason {
     InTheWay,
     TooLarge,
     NotText,
+    /// A value in it must not leave.
+    HoldsSecret,
     /// There are more than enough without it.
     TooMany,
 }

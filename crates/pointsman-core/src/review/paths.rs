@@ -1,6 +1,7 @@
 //! Kinds of paths: code, tests, settings of agents, and what only a person may let through.
 
 use crate::config::Config;
+use crate::known_secrets::named_fingerprint;
 
 /// Directories, at any depth, that tell agents what to do.
 const STEERING_DIRS: [&str; 9] =
@@ -45,6 +46,13 @@ pub fn protected(config: &Config, path: &str) -> bool {
     let named = config.merge.protected.iter().chain(&config.review.protected);
     programs(config).any(|program| program == path)
         || named.into_iter().any(|pattern| matches(&pattern.to_lowercase(), &lower))
+}
+
+/// Whether something in this file may look like a secret.
+pub fn may_hold_secrets(config: &Config, path: &str) -> bool {
+    let lower = path.to_lowercase();
+    let paths = config.review.secrets_allowed.iter().filter(|entry| named_fingerprint(entry).is_none());
+    paths.into_iter().any(|pattern| matches(&pattern.to_lowercase(), &lower))
 }
 
 /// The project's own programs that decide about a change, where they are files of the repository.

@@ -281,6 +281,61 @@ fn secrets_are_seen_and_never_repeated() {
     assert_eq!(facts(vec![file("a", Kind::Added, &[], &[&long])]).secrets, []);
 }
 
+#[test]
+fn the_usual_tokens_are_recognized_in_a_file_and_samples_are_not() {
+    // Put together here, so that nobody takes this file for one that holds secrets.
+    let varied = |length: usize| "aB3dE5gH7jK9".chars().cycle().take(length).collect::<String>();
+    let upper = |length: usize| "A2B3C4D5E6F7".chars().cycle().take(length).collect::<String>();
+    let rows = [
+        (SecretKind::PrivateKey, format!("-----BEGIN EC {} KEY-----", "PRIVATE")),
+        (SecretKind::AwsAccessKey, format!("key: AKIA{}", upper(16))),
+        (SecretKind::GithubToken, format!("ghs_{}", varied(36))),
+        (SecretKind::GithubToken, format!("github_pat_{}", varied(60))),
+        (SecretKind::GitlabToken, format!("glpat-{}", varied(20))),
+        (SecretKind::SlackToken, format!("xoxb-{}", varied(30))),
+        (SecretKind::SlackWebhook, format!("https://hooks.slack.com/services/T{0}/B{0}/{0}", varied(9))),
+        (SecretKind::AnthropicKey, format!("sk-ant-{}", varied(40))),
+        (SecretKind::OpenAiKey, format!("sk-proj-{}", varied(40))),
+        (SecretKind::GoogleKey, format!("AIza{}", varied(35))),
+        (SecretKind::NpmToken, format!("//registry/:_authToken=npm_{}", varied(36))),
+        (SecretKind::PypiToken, format!("pypi-AgE{}", varied(60))),
+        (SecretKind::StripeKey, format!("sk_live_{}", varied(24))),
+        (SecretKind::SendgridKey, format!("SG.{}.{}", varied(22), varied(43))),
+        (SecretKind::HuggingFaceToken, format!("hf_{}", varied(34))),
+        (SecretKind::DockerToken, format!("dckr_pat_{}", varied(27))),
+        (SecretKind::VaultToken, format!("hvs.{}", varied(30))),
+        (SecretKind::AgeKey, format!("AGE-SECRET-KEY-1{}", upper(58))),
+        (SecretKind::SignedToken, format!("eyJ{0}.eyJ{0}.{0}", varied(20))),
+        (SecretKind::PasswordInAddress, format!("postgres://shop:{}@db/shop", varied(12))),
+        (SecretKind::Named, format!("api_key = \"{}\"", varied(20))),
+    ];
+    for (kind, line) in &rows {
+        let found = secrets_in("src/a.txt", format!("fine\n{line}\n").as_bytes());
+        let [secret] = &found[..] else { panic!("{found:?} in {line}") };
+        assert_eq!((secret.kind, secret.line), (*kind, 2), "{line}");
+        let kept: String = line.chars().filter(char::is_ascii_alphanumeric).collect();
+        assert!(!format!("{found:?}").contains(&kept), "{found:?}");
+        // The same value elsewhere is the same finding, so that it is accepted once.
+        let other = secrets_in("src/b.txt", format!("{line}\n").as_bytes());
+        assert_eq!(other[0].fingerprint, secret.fingerprint, "{line}");
+    }
+    for line in [
+        "AKIAIOSFODNN7EXAMPLE".to_owned(),
+        format!("ghp_{}", "x".repeat(36)),
+        format!("sk_test_{}", varied(24)),
+        "password = \"${PASSWORD}\"".to_owned(),
+        "password: \"changeme-changeme\"".to_owned(),
+        "token = load_token(\"github\")".to_owned(),
+        "https://user:$PASSWORD@host/".to_owned(),
+        "class=\"sk-button sk-large\"".to_owned(),
+        "commit 0123456789abcdef0123456789abcdef01234567".to_owned(),
+    ] {
+        assert_eq!(secrets_in("src/a.txt", line.as_bytes()), [], "{line}");
+    }
+    assert_eq!(secrets_in("image.png", format!("\0{}", rows[1].1).as_bytes()), [], "no text");
+    assert_eq!(secrets_in("deploy/.env", b"").len(), 1);
+}
+
 fn answer(verdict: Verdict) -> Answer {
     Answer {
         verdict,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
+use crate::known_secrets::FoundSecrets;
 use crate::part::contribution::{self, CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
 use crate::part::session;
 use crate::session::budget::Level;
@@ -82,6 +83,9 @@ pub enum Event {
         /// The paths it changes that need a person's approval.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         protected: Vec<String>,
+        /// What is or looks like a secret in it. Without a head, it is why nothing was pushed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<FoundSecrets>,
     },
     PullRequestOpened {
         number: Number,
@@ -253,7 +257,7 @@ impl Event {
     pub fn of_contribution(event: contribution::Event) -> Self {
         use contribution::Event as Told;
         match event {
-            Told::Pushed { head, protected } => Self::BranchSynced { head, protected },
+            Told::Pushed { head, protected, secret } => Self::BranchSynced { head, protected, secret },
             Told::Opened { number } => Self::PullRequestOpened { number },
             Told::Observed { fact } => Self::PullRequestObserved { fact },
             Told::ChecksStarted { sha } => Self::ChecksStarted { sha },

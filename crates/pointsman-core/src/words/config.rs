@@ -79,6 +79,8 @@ pub const NOT_ALL_UNION_PATHS: &str =
     "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
 pub const NOT_ALL_PROTECTED_PATHS: &str =
     "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
+pub const NOT_ALL_ALLOWED_SECRETS: &str =
+    "each entry must be a path such as tests/data/ or **/*.pem, or sha256: with 16 digits";
 
 // The vault.
 pub const NOT_ALL_PEOPLE: &str = "each entry must be the name of a person";

@@ -336,7 +336,7 @@ mod tests {
         waiting.contribution = Contribution::at("pointsman/issue-3".to_owned(), head.clone(), Some(4));
         let by = "an\u{1b}[31mna";
         for fact in [
-            Fact::Pushed { head: Some(&head), protected: &[] },
+            Fact::Pushed { head: Some(&head), protected: &[], secret: None },
             Fact::ChecksFinished { sha: &head, run: 1, verdict: &CiVerdict::Passed },
             Fact::Reviewed {
                 sha: &head,

@@ -102,6 +102,7 @@ fn why(why: RefusalReason) -> &'static str {
         RefusalReason::InTheWay => "takes the place of something else",
         RefusalReason::TooLarge => "is too large",
         RefusalReason::NotText => "is no text",
+        RefusalReason::HoldsSecret => "holds a secret that Pointsman keeps",
         RefusalReason::TooMany => "is one file too many",
     }
 }

@@ -101,6 +101,7 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::ProjectRemoved
         | Logged::SettingsChanged { .. }
         | Logged::SettingsRefused { .. }
+        | Logged::SecretDecided { .. }
         | Logged::DecisionKept(_)
         | Logged::DecisionSettled { .. }
         | Logged::Unreadable(_) => return None,

@@ -29,6 +29,35 @@ pub fn unusable_result(why: &str) -> (String, String) {
     (" when your result is corrected: it cannot be used.".to_owned(), details)
 }
 
+/// A branch that was not pushed, because a secret is in it.
+pub fn withheld(what: &str) -> (String, String) {
+    let details = format!(
+        "Your branch was not pushed: {}.\n\nTake the value out of every commit of the branch (rewrite the commits; another commit \
+         that removes it is not enough), push to origin, then write PHASE:awaiting_ci again. A person was asked as well.\n",
+        text::clean_line(what, 600)
+    );
+    (": the branch holds a secret and was not pushed.".to_owned(), details)
+}
+
+/// A branch that was pushed, with something in it that looks like a secret.
+pub fn looks_like_secret(what: &str) -> (String, String) {
+    let details = format!(
+        "Something in your branch may be a secret: {}.\n\nIf it is one, take it out of every commit, push to origin and write \
+         PHASE:awaiting_ci again. If it is none, go on: a person is asked before the branch lands.\n",
+        text::clean_line(what, 600)
+    );
+    (" again if you change the branch: something in it looks like a secret.".to_owned(), details)
+}
+
+/// A person lets a value leave that kept a branch from being pushed.
+pub fn secret_accepted(what: &str) -> (String, String) {
+    let details = format!(
+        "A person decided that this may leave: {}.\n\nIf nothing else is left to do, write PHASE:awaiting_ci again.\n",
+        text::clean_line(what, 600)
+    );
+    (": what was found in your branch may leave.".to_owned(), details)
+}
+
 /// CI passed, and what comes next.
 pub fn ci_passed(sha: &Sha, is_reviewed: bool) -> (String, String) {
     let next = if is_reviewed {

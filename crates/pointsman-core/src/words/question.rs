@@ -2,6 +2,7 @@
 
 use crate::config::NotifierKind;
 use crate::ids::{Number, Sha};
+use crate::known_secrets::shown_fingerprint;
 use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
 use crate::task::{Notice, Order, State, Task};
 use crate::text::{clean_block, clean_line};
@@ -275,3 +276,34 @@ pub fn reviewed(by: &str) -> String {
 pub fn task_moved_on(state: State) -> String {
     format!("the task is {state} now")
 }
+
+/// A secret that the daemon knows, in a branch or in files that a role hands in.
+pub fn known_secret(place: &str, what: &str) -> String {
+    format!(
+        "{what} ({})\nIt was not pushed, and its agent was told. If this value may leave in this project, approve. If it may not, \
+         reject: nothing is pushed before the value is gone from every commit.",
+        clean_line(place, 200)
+    )
+}
+
+/// Something in a branch that only looks like a secret.
+pub fn looks_like_secret(place: &str, what: &str, fingerprint: &str) -> String {
+    format!(
+        "{what} ({})\nIt does not land before you decide. If it is no secret, approve: it is not asked about again. If it is one, \
+         reject: its agent is told to take it out, and nothing that holds it is pushed any more. The configuration can allow it \
+         too, by its path or as {} in review.secrets_allowed.",
+        clean_line(place, 200),
+        shown_fingerprint(fingerprint)
+    )
+}
+
+/// A part of a branch that was not looked through.
+pub fn not_looked_at(place: &str, what: &str) -> String {
+    format!(
+        "{what} ({})\nIt was not pushed. If you know what is in there, approve; if it must not leave, reject.",
+        clean_line(place, 200)
+    )
+}
+
+/// The end of a question about a secret that is gone.
+pub const SECRET_GONE: &str = "it is not in the branch any more";

@@ -156,6 +156,16 @@ pub(super) fn clock_time(at: Timestamp) -> String {
     format!("{:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
+/// The reason of an entry that waits until a person has looked at something in it.
+pub fn waits_for_secret(what: &str) -> String {
+    format!("waits for a person: {} (see `pointsman inbox`)", clean_line(what, LINE))
+}
+
+/// The summary of a branch that a person did not let land.
+pub fn is_secret(what: &str) -> String {
+    format!("a person says that it holds a secret: {}", clean_line(what, LINE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Outcome, main_is_red, outcome, tested_before};

@@ -116,6 +116,11 @@ pub fn needs_person(protected: &[String]) -> String {
     format!("{}: a person has to approve its pull request", super::review::changes_protected(protected))
 }
 
+/// A branch that was not pushed.
+pub fn withheld(what: &str) -> String {
+    format!("the branch was not pushed: {}", text::clean_line(what, QUOTE_CHARS))
+}
+
 /// The escalation ran out.
 pub fn nobody_answered(limit: Duration, question: &str) -> String {
     format!("nobody answered within {}: {}", span(limit), text::clean_line(question, QUOTE_CHARS))

@@ -18,7 +18,41 @@ const EARLIER_BYTES: usize = 40 << 10;
 /// The most files that are listed.
 const FILES: usize = 2000;
 
-/// A change to what only a person may change.
+/// A secret that the daemon knows, in a branch.
+pub fn known_secret(path: &str) -> String {
+    format!("{} holds a secret that Pointsman keeps", clean_line(path, 200))
+}
+
+/// Something in a branch that looks like a secret, with its place.
+pub fn looks_like_secret(found: &Secret) -> String {
+    let path = clean_line(&found.path, 200);
+    match found.line {
+        0 => format!("{path} looks like {}", secret(found.kind)),
+        line => format!("line {line} of {path} looks like {}", secret(found.kind)),
+    }
+}
+
+/// A part of a branch that is too large to be looked through.
+pub fn too_large_to_look(path: &str) -> String {
+    format!("{} is too large to be looked through for secrets", clean_line(path, 200))
+}
+
+/// Several findings in one line.
+pub fn all_findings(found: impl ExactSizeIterator<Item = String>) -> String {
+    const SHOWN: usize = 5;
+    let rest = found.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = found.take(SHOWN).collect();
+    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    format!("{}{more}", shown.join("; "))
+}
+
+/// The places of a secret that is not in a file.
+pub const COMMIT: &str = "a commit";
+pub const FILE_NAME: &str = "the name of a file";
+/// A whole branch, where no file can be named.
+pub const BRANCH: &str = "the branch";
+
+/// Protected paths of a change.
 pub fn changes_protected(paths: &[String]) -> String {
     format!("it changes protected paths ({})", few(paths.iter().map(String::as_str)))
 }
@@ -72,6 +106,14 @@ pub fn secret(kind: SecretKind) -> &'static str {
         SecretKind::AnthropicKey => "an Anthropic key",
         SecretKind::OpenAiKey => "an OpenAI key",
         SecretKind::GoogleKey => "a Google key",
+        SecretKind::NpmToken => "an npm token",
+        SecretKind::PypiToken => "a PyPI token",
+        SecretKind::StripeKey => "a Stripe key",
+        SecretKind::SendgridKey => "a SendGrid key",
+        SecretKind::HuggingFaceToken => "a Hugging Face token",
+        SecretKind::DockerToken => "a Docker token",
+        SecretKind::VaultToken => "a HashiCorp Vault token",
+        SecretKind::AgeKey => "an age key",
         SecretKind::SignedToken => "a signed token",
         SecretKind::PasswordInAddress => "a password in an address",
         SecretKind::Named => "a value whose name says that it is secret",

@@ -88,7 +88,7 @@ impl Command {
             Self::List => list(&open(&context()?)?, out),
             Self::Status { number } => status(&pipeline(&open(&context()?)?, number)?, out),
             Self::Logs { number, run, step } => all_logs(&context()?, number, run, step.as_deref(), out),
-            Self::Failures { number } => failures(&open(&context()?)?, number, out),
+            Self::Failures { number } => failures(&context()?, number, out),
         }
     }
 }
@@ -113,7 +113,7 @@ fn all_logs(
             let message = "with pipelines, the number of the pipeline is the run";
             return Err(Failure::new(Code::Usage, message).hint("pointsman ci list"));
         }
-        return logs(&open(context)?, number, step, out);
+        return logs(context, number, step, out);
     }
     match kind.runs_outside() {
         true => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
@@ -242,8 +242,9 @@ fn status(pipeline: &Pipeline, out: Out) -> Result<(), Failure> {
     out.table(&table, "no steps")
 }
 
-fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) -> Result<(), Failure> {
-    let pipeline = pipeline(ci, number)?;
+fn logs(context: &Context, number: Option<u64>, wanted: Option<&str>, out: Out) -> Result<(), Failure> {
+    let (ci, config) = (open(context)?, context.project()?.config);
+    let pipeline = pipeline(&ci, number)?;
     let steps = pipeline.workflows.iter().flat_map(|workflow| &workflow.children);
     let steps: Vec<_> = steps.filter(|step| wanted.is_none_or(|name| step.name == name)).collect();
     if let (Some(name), []) = (wanted, steps.as_slice()) {
@@ -251,7 +252,7 @@ fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) ->
     }
     let mut read = Vec::new();
     for step in steps {
-        let log = ci.log(pipeline.number, step.id).map_err(failure)?;
+        let log = context.masked(&config, &ci.log(pipeline.number, step.id).map_err(failure)?);
         if out.is_json() {
             let (name, status) = (step.name.clone(), step.state.to_string());
             read.push(view::StepLog { step: name, status, exit: step.exit_code, log });
@@ -263,15 +264,19 @@ fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) ->
     if out.is_json() { out.value(&read) } else { Ok(()) }
 }
 
-fn failures(ci: &Woodpecker, number: Option<u64>, out: Out) -> Result<(), Failure> {
+fn failures(context: &Context, number: Option<u64>, out: Out) -> Result<(), Failure> {
+    let (ci, config) = (open(context)?, context.project()?.config);
     let red = match number {
-        Some(number) => Some(pipeline(ci, Some(number))?.number),
-        None => newest(ci, |pipeline| pipeline.status.is_red())?,
+        Some(number) => Some(pipeline(&ci, Some(number))?.number),
+        None => newest(&ci, |pipeline| pipeline.status.is_red())?,
     };
-    let failed: Vec<FailedStep> = match red {
+    let mut failed: Vec<FailedStep> = match red {
         Some(red) => ci.failures(red).map_err(failure)?,
         None => Vec::new(),
     };
+    for step in &mut failed {
+        step.log = context.masked(&config, &step.log);
+    }
     if out.is_json() {
         let one = |step: &FailedStep| view::FailedStep {
             pipeline: red,

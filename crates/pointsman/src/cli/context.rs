@@ -10,6 +10,7 @@ use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::login;
 use pointsman_adapters::notify::matrix::Matrix;
 use pointsman_adapters::notify::webhook::Webhook;
+use pointsman_adapters::secret::known;
 use pointsman_core::config::{Config, Trust};
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
@@ -34,6 +35,9 @@ use crate::trust;
 /// The environment this command was started in.
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
+
+/// So much of a text is masked at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The surroundings of a command: where it prints, its files, its project.
 #[derive(Clone, Debug)]
@@ -306,6 +310,22 @@ impl Context {
         remote::forge(&self.paths, config, ENVIRONMENT)
     }
 
+    /// A text without secrets: those that the daemon knows, and those that can be found without it.
+    pub(crate) fn masked(&self, config: &Config, text: &str) -> String {
+        remote::remember_secrets(&self.paths, config, ENVIRONMENT);
+        let text = known().mask(text);
+        let mut masked = String::with_capacity(text.len());
+        // A session may not ask, and without a daemon nobody answers: then that is all that can be known.
+        let ask = |piece: &str| self.ask_daemon::<String>(&Request::Mask { text: piece.to_owned() }).ok();
+        for piece in pieces(&text) {
+            match ask(piece) {
+                Some(piece) => masked.push_str(&piece),
+                None => masked.push_str(piece),
+            }
+        }
+        masked
+    }
+
     /// The project's room on Matrix, likewise.
     pub(crate) fn matrix(&self, config: &Config) -> anyhow::Result<Matrix> {
         remote::matrix(&self.paths, config, ENVIRONMENT)
@@ -372,4 +392,20 @@ pub(crate) fn is_enclosed(paths: &Paths) -> bool {
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 pub(crate) fn inside_session() -> Option<String> {
     std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty())
+}
+
+/// A text in pieces that fit into a request and end where a line ends.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut pieces, mut begin, mut end) = (Vec::new(), 0, 0);
+    for line in text.split_inclusive('\n') {
+        if end - begin + line.len() > PIECE_BYTES && end > begin {
+            pieces.push(&text[begin..end]);
+            begin = end;
+        }
+        end += line.len();
+    }
+    if end > begin {
+        pieces.push(&text[begin..end]);
+    }
+    pieces
 }

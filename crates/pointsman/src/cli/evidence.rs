@@ -131,6 +131,7 @@ pub(crate) fn checks(context: &Context, number: Number) -> Result<(), Failure> {
             Some((run, log)) => (run.status, run.took, log),
             None => (check.state.into(), None, None),
         };
+        let log = log.map(|log| context.masked(&source.project.config, &log));
         let seconds = took.map(|took| took.as_secs_f64());
         found.push(Check { name: check.name, sha: sha.clone(), status, seconds, log });
     }
@@ -164,7 +165,8 @@ pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Re
         None if run.is_some() => return Err(Failure::not_found(words::access::no_numbered_runs(number))),
         None => source.log_of_pull(&store, number)?,
     };
-    let log = log.ok_or_else(missing)?;
+    let mut log = log.ok_or_else(missing)?;
+    log.log = context.masked(&source.project.config, &log.log);
     if context.out.is_json() {
         return context.out.value(&log);
     }

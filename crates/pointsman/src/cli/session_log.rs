@@ -17,6 +17,8 @@ use crate::project::Project;
 
 /// Longest line that is shown.
 const LINE_BYTES: usize = 16 * 1024;
+/// So much is shown at once.
+const PIECE_BYTES: usize = 1 << 20;
 /// Between two looks for more.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -34,28 +36,44 @@ pub(crate) fn print(
     if context.out.is_json() && !follow {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut transcript, &mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let text = if raw { text.into_owned() } else { clean_block(&text, usize::MAX) };
+        let text = context.masked(&project.config, &String::from_utf8_lossy(&bytes));
+        let text = if raw { text } else { clean_block(&text, usize::MAX) };
         return context.out.value(&Log { session: session.session.clone(), path, text });
     }
-    let mut line = Vec::new();
+    let mut lines = Vec::new();
     loop {
         let ended = !follow || has_ended(context, session)?;
         loop {
-            // A line that is not finished yet stays in `line` until the rest of it is there.
-            transcript.read_until(b'\n', &mut line)?;
-            let finished = line.ends_with(b"\n");
-            if line.is_empty() || !(finished || ended) {
+            // A line that is not finished yet stays here until the rest of it is there.
+            let more = transcript.read_until(b'\n', &mut lines)? > 0;
+            if more && lines.len() < PIECE_BYTES {
+                continue;
+            }
+            let whole = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let rest = lines.split_off(if ended && !more { lines.len() } else { whole });
+            let shown = std::mem::replace(&mut lines, rest);
+            if shown.is_empty() {
                 break;
             }
-            show(context, &line, raw)?;
-            line.clear();
+            for line in masked(context, project, shown).split_inclusive(|byte| *byte == b'\n') {
+                show(context, line, raw)?;
+            }
+            if !more {
+                break;
+            }
         }
         if ended {
             return Ok(());
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Lines without secrets. Those that have none stay byte by byte as they are.
+fn masked(context: &Context, project: &Project, lines: Vec<u8>) -> Vec<u8> {
+    let text = String::from_utf8_lossy(&lines);
+    let masked = context.masked(&project.config, &text);
+    if masked == text { lines } else { masked.into_bytes() }
 }
 
 fn show(context: &Context, line: &[u8], raw: bool) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use pointsman_adapters::secret::known;
 use pointsman_core::sandbox::Place;
 use pointsman_core::{text, words};
 
@@ -110,10 +111,27 @@ pub(crate) fn log_to_stderr(verbose: u8, least: &str) {
     // A second subscriber in one process is refused; the first one does.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| MaskedStderr)
         .with_ansi(ansi)
         .with_target(false)
         .try_init();
+}
+
+/// The standard error without secrets that this process knows. The log writes each of its lines at once.
+struct MaskedStderr;
+
+impl std::io::Write for MaskedStderr {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        match known().mask_bytes(line) {
+            Some(masked) => std::io::stderr().write_all(&masked)?,
+            None => std::io::stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "the daemon outlives this command, so it is not a run")]

@@ -148,6 +148,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         | Request::AddProject { .. }
         | Request::RemoveProject { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
@@ -236,6 +237,7 @@ fn session(own: &OwnSession, request: &Request) -> Access {
         | Request::RemoveProject { .. }
         | Request::Queue { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
@@ -328,6 +330,7 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         | Request::Vault { .. }
         | Request::Inbox { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
@@ -375,7 +378,9 @@ fn token(name: &str, scopes: Scopes, channel: Channel, request: &Request) -> Acc
 /// the daemon or speaks for a session needs more than a token.
 pub fn needs(request: &Request) -> Needs {
     match request {
-        Request::Status | Request::ForgeStats { .. } | Request::Read { .. } => Needs::Read,
+        Request::Status | Request::ForgeStats { .. } | Request::Read { .. } | Request::Mask { .. } => {
+            Needs::Read
+        }
         Request::Health { fix, .. } => match fix {
             Fix::No | Fix::Dry => Needs::Read,
             Fix::Do => Needs::Order,

@@ -128,6 +128,10 @@ pub enum Request {
     ForgeStats {
         project: ProjectName,
     },
+    /// A text without the secrets that the daemon knows. It is answered as text.
+    Mask {
+        text: String,
+    },
     /// How well a project and the machine are.
     Health {
         project: ProjectName,

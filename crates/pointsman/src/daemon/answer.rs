@@ -117,6 +117,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         | Request::Halt { .. }
         | Request::Health { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Forge { .. }
         | Request::Read { .. }
         | Request::Claim { .. } => {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pointsman_core::concern::{About, Concern, ConcernKey, Event};
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::part::question::{Kind, Question};
 use pointsman_core::schedule;
 use pointsman_core::task::{self, Task};
@@ -18,6 +18,7 @@ use pointsman_store::{Change, Stopped, StoppedBy};
 
 use super::budget;
 use super::engine::{Engine, Input};
+use super::leaks;
 use super::notifier;
 use super::projects;
 use super::queue_orders;
@@ -72,6 +73,12 @@ pub(super) fn follow(
                 Err(error) => return Ok(Err(format!("{error:#}"))),
             }
         }
+        (Kind::Secret, InboxCommand::Approve { .. }) => {
+            follows.changes.extend(leaks::decided(engine, asked, true, now)?);
+        }
+        (Kind::Secret, InboxCommand::Reject { .. }) => {
+            follows.changes.extend(leaks::decided(engine, asked, false, now)?);
+        }
         // Nothing follows but that the question is settled.
         (_, InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {}
         (_, InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. }) => {}
@@ -88,6 +95,7 @@ pub(super) fn look(engine: &Engine, now: Timestamp) -> Result<Vec<Input>, points
         inputs.extend(tasks(engine, project));
         inputs.extend(notifiers_down(engine, project)?);
         inputs.extend(starved(engine, project, now));
+        inputs.extend(secrets(engine, project));
     }
     Ok(inputs)
 }
@@ -133,6 +141,20 @@ fn notifiers_down(engine: &Engine, project: &ProjectName) -> Result<Vec<Input>, 
         inputs.push(Input::of_concern(key, event));
     }
     Ok(inputs)
+}
+
+/// Questions about secrets in the branches of tasks that are over.
+fn secrets(engine: &Engine, project: &ProjectName) -> Vec<Input> {
+    let is_over = |concern: &&Arc<Concern>| {
+        let asked = concern.asked.as_ref().filter(|asked| asked.kind == Kind::Secret);
+        asked.and_then(|asked| asked.source.issue).is_some_and(|issue| {
+            concern.key.project == *project
+                && !engine.tasks().contains_key(&TaskKey { project: project.clone(), issue })
+        })
+    };
+    let lifted = || Event::Lifted { why: words::question::NOT_WAITED_FOR.to_owned() };
+    let over = engine.concerns().values().filter(is_over);
+    over.map(|concern| Input::of_concern(concern.key.clone(), lifted())).collect()
 }
 
 /// Tasks that are stuck, or that wait for a person's review.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
+use pointsman_adapters::secret::known;
 use pointsman_core::concern::{self, About, ConcernKey};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Settlement};
@@ -194,6 +195,7 @@ impl Control {
                 Some(served) => done(costs(&served.costs())),
                 None => not_served(&project),
             },
+            Request::Mask { text } => done(known().mask(&text)),
             Request::Health { project, fix } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
                 match factory::examine(&self.world, &self.inbox, &served, fix) {

@@ -64,6 +64,9 @@ pub const HAND_IN_NAMES: [&str; 5] =
 /// The place where something newer that a role hands in takes the place of what is open. It is passed by that alone.
 pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
 
+/// The crash points after a person was asked about a secret: at the push, and in the merge queue. They are passed by that alone.
+pub const SECRET_NAMES: [&str; 2] = ["secret-asked", "secret-asked-in-queue"];
+
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 

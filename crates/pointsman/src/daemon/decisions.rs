@@ -148,6 +148,7 @@ fn decided(
         | Request::Queue { .. }
         | Request::Run { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
@@ -180,6 +181,7 @@ pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
         | Request::Queue { .. }
         | Request::Run { .. }
         | Request::ForgeStats { .. }
+        | Request::Mask { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
@@ -279,6 +281,7 @@ impl Made {
             | Request::Queue { .. }
             | Request::Run { .. }
             | Request::ForgeStats { .. }
+            | Request::Mask { .. }
             | Request::Health { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }

@@ -25,6 +25,8 @@ mod hand_ins;
 mod inbound;
 mod jobs;
 mod launch;
+mod leaks;
+mod masked;
 #[cfg(test)]
 mod night;
 pub(crate) mod notifier;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use pointsman_adapters::process::Run;
+use pointsman_adapters::secret::known;
 use pointsman_core::words;
 
 use super::answer::{done, failed};
@@ -39,7 +40,7 @@ pub(super) fn read(world: &EffectPerformer, served: &Served, what: &Reading, jso
     match run.finish() {
         Ok(finished) => match finished.end.code().and_then(|code| u8::try_from(code).ok()) {
             Some(code) => {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let text = |bytes: &[u8]| known().mask(&String::from_utf8_lossy(bytes)).into_owned();
                 done(Printed { code, out: text(&finished.stdout), errors: text(&finished.stderr) })
             }
             None => failed(FailureKind::Failed, words::access::reading_ended(finished.end)),

@@ -80,6 +80,7 @@ impl Served {
     ) -> anyhow::Result<Self> {
         // Before they are read: one that changes meanwhile is read again.
         let secrets = settings::secrets(paths, &config);
+        remote::remember_secrets(paths, &config, environment);
         let unsupported = config.unsupported();
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);

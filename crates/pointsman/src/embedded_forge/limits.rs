@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use pointsman_adapters::secret::known;
 use pointsman_core::text::clean_line;
 
 use super::{ACCOUNT, REVIEW_ACCOUNT};
@@ -43,7 +44,8 @@ pub(super) enum InvalidText {
 
 /// A person's title.
 pub(super) fn title(text: &str) -> Result<String, InvalidText> {
-    let title = without_nul(text);
+    let masked = known().mask(text);
+    let title = without_nul(&masked);
     let chars = title.chars().count();
     match chars {
         _ if title.trim().is_empty() => Err(InvalidText::EmptyTitle),
@@ -54,7 +56,8 @@ pub(super) fn title(text: &str) -> Result<String, InvalidText> {
 
 /// A person's text; an issue or a review may do without.
 pub(super) fn body(text: &str) -> Result<String, InvalidText> {
-    let body = without_nul(text);
+    let masked = known().mask(text);
+    let body = without_nul(&masked);
     match body.len() {
         bytes if bytes > BODY_BYTES => Err(InvalidText::LongBody { bytes }),
         _ => Ok(body.into_owned()),
@@ -108,12 +111,12 @@ pub(super) fn person(author: &str) -> String {
 
 /// Our own title: nobody is there to shorten it.
 pub(super) fn cut_title(text: &str) -> String {
-    without_nul(text).chars().take(TITLE_CHARS).collect()
+    without_nul(&known().mask(text)).chars().take(TITLE_CHARS).collect()
 }
 
 /// Our own text, likewise, with room for what must come after it.
 pub(super) fn cut_body(text: &str, room_for: usize) -> String {
-    let mut body = without_nul(text).into_owned();
+    let mut body = without_nul(&known().mask(text)).into_owned();
     let limit = BODY_BYTES.saturating_sub(room_for);
     if body.len() > limit {
         body.truncate((0..=limit).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0));

@@ -19,7 +19,7 @@ use crate::forge::Error;
 use crate::forge::hosted::AppAccount;
 use crate::forge::hosted::errors::told;
 use crate::http::{Client, Host, Method, Request, Scheme, timestamp};
-use crate::secret::{Renewed, Secret, Token};
+use crate::secret::{Renewed, Secret, Token, remember_for_now};
 
 const OPERATION: &str = "be a GitHub App";
 /// A proof is valid from a little before now, because clocks differ, and for less than the ten minutes that are allowed.
@@ -131,6 +131,7 @@ impl App {
         let given: InstallationToken = self.client.read(&order.repeatable()).map_err(told)?;
         let odd = || Error::Unavailable { reason: "GitHub gave no usable token".to_owned() };
         let token = Secret::new(&given.token).ok_or_else(odd)?;
+        remember_for_now(&given.token);
         let ends = timestamp(&given.expires_at).ok_or_else(odd)?;
         known.token = Some((token.clone(), host.our_time(ends)));
         known.rights = given.permissions;

@@ -14,6 +14,7 @@ use crate::forge::hosted::errors::in_the_way;
 use crate::forge::{Error, Forge, Right, ServerForge};
 use crate::git::Account;
 use crate::http::{Count, Host};
+use crate::secret::known;
 
 /// What a server tells about our account so soon after we have written is what we wrote.
 const ECHO: Duration = Duration::from_secs(15);
@@ -82,7 +83,8 @@ impl Forge for Gitlab {
         body: &str,
         labels: &[&str],
     ) -> Result<Number, Error> {
-        self.ready()?.file_once(marker, title, body, labels)
+        let known = known();
+        self.ready()?.file_once(marker, &known.mask(title), &known.mask(body), labels)
     }
 
     fn rights(&self, branch: &str) -> Vec<Right> {
@@ -108,11 +110,11 @@ impl Forge for Gitlab {
     }
 
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
-        self.ready()?.write_comment_once(Noteable::Issue(number), marker, body)
+        self.ready()?.write_comment_once(Noteable::Issue(number), marker, &known().mask(body))
     }
 
     fn comment_on_pull_request_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
-        self.ready()?.write_comment_once(Noteable::MergeRequest(number), marker, body)
+        self.ready()?.write_comment_once(Noteable::MergeRequest(number), marker, &known().mask(body))
     }
 
     fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error> {
@@ -133,7 +135,8 @@ impl Forge for Gitlab {
     }
 
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
-        self.ready()?.open_once(head, base, title, body)
+        let known = known();
+        self.ready()?.open_once(head, base, &known.mask(title), &known.mask(body))
     }
 
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
@@ -157,7 +160,7 @@ impl Forge for Gitlab {
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
-        self.ready()?.write_review_once(pr, sha, verdict, body)
+        self.ready()?.write_review_once(pr, sha, verdict, &known().mask(body))
     }
 
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use super::{Dialect, Hosted, checks, issues, pulls, reviews};
 use crate::forge::{BoardChange, Error, Forge, ForgeMerge, MergeTies, Right, ServerForge, no_board};
 use crate::git::Account;
 use crate::http::{Count, Host};
+use crate::secret::known;
 
 /// What a server tells about our account so soon after we have written is what we wrote.
 const ECHO: Duration = Duration::from_secs(15);
@@ -85,7 +86,8 @@ impl<D: Dialect> Forge for D {
         labels: &[&str],
     ) -> Result<Number, Error> {
         ready(self)?;
-        issues::file_once(self, marker, title, body, labels)
+        let known = known();
+        issues::file_once(self, marker, &known.mask(title), &known.mask(body), labels)
     }
 
     fn rights(&self, branch: &str) -> Vec<Right> {
@@ -122,7 +124,7 @@ impl<D: Dialect> Forge for D {
     }
 
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
-        ready(self)?.write_comment_once(number, marker, body)
+        ready(self)?.write_comment_once(number, marker, &known().mask(body))
     }
 
     fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error> {
@@ -146,7 +148,8 @@ impl<D: Dialect> Forge for D {
 
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
         ready(self)?;
-        pulls::open(self, head, base, title, body)
+        let known = known();
+        pulls::open(self, head, base, &known.mask(title), &known.mask(body))
     }
 
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
@@ -173,7 +176,7 @@ impl<D: Dialect> Forge for D {
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
-        ready(self)?.write_review_once(pr, sha, verdict, body)
+        ready(self)?.write_review_once(pr, sha, verdict, &known().mask(body))
     }
 
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {

@@ -31,6 +31,7 @@ mod hostile;
 mod killed_push;
 mod local_checkout;
 mod mirror;
+mod new_objects;
 mod older_git;
 mod rescue;
 mod selection;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Number, Sha};
+use crate::known_secrets::FoundSecrets;
 
 /// Something that became known about a contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Fact<'a> {
         head: Option<&'a Sha>,
         /// The paths it changes that need a person's approval.
         protected: &'a [String],
+        /// What is or looks like a secret in it. Without a head, it is why nothing was pushed.
+        secret: Option<&'a FoundSecrets>,
     },
     /// The branch has commits that the forge does not have yet.
     HeadMoved,

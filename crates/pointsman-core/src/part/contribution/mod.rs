@@ -12,6 +12,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,9 @@ pub struct Contribution {
     pub ci_run: u32,
     #[serde(default)]
     pub attempts: Attempts,
+    /// What looked like a secret and was told to whoever works on it, by fingerprint.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    warned: BTreeSet<String>,
     progress: Progress,
 }
 
@@ -266,7 +270,8 @@ impl Policy {
 impl Contribution {
     /// One of which nothing is on the forge yet.
     pub fn new(branch: String) -> Self {
-        Self { branch, ci_run: 0, attempts: Attempts::default(), progress: Progress::Local { until: None } }
+        let progress = Progress::Local { until: None };
+        Self { branch, ci_run: 0, attempts: Attempts::default(), warned: BTreeSet::new(), progress }
     }
 
     /// One whose head is on the forge, and about which nothing else is known.

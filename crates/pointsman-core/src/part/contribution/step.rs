@@ -5,6 +5,7 @@ use super::{
     Review, ReviewMode, ReviewVerdict, Wait,
 };
 use crate::ids::{Number, Sha};
+use crate::known_secrets::FoundSecrets;
 use crate::part::question::Cause;
 use crate::task::Headline;
 use crate::time::Timestamp;
@@ -27,7 +28,15 @@ impl Contribution {
     pub fn happened(&mut self, fact: &Fact<'_>, around: &OwnerFacts<'_>) -> Result<Reactions, Refused> {
         let mut reactions = Vec::new();
         match *fact {
-            Fact::Pushed { head, protected } => {
+            Fact::Pushed { head: None, secret: Some(found), .. } => {
+                self.leave_queue(&mut reactions);
+                let words = words::message::withheld(&found.what);
+                self.hand_back_red(words::reason::withheld(&found.what), words, around, &mut reactions);
+            }
+            Fact::Pushed { head, protected, secret } => {
+                if let Some(found) = secret {
+                    self.warn(found, &mut reactions);
+                }
                 self.branch_pushed(head, protected, around, &mut reactions);
             }
             Fact::HeadMoved => match self.awaited() {
@@ -96,6 +105,15 @@ impl Contribution {
         if self.awaited() == Some(Awaited::Queue) {
             self.rest();
             reactions.push(Reaction::Dequeue);
+        }
+    }
+
+    /// Tells about everything that looks like a secret once, however often it is pushed.
+    fn warn(&mut self, found: &FoundSecrets, reactions: &mut Reactions) {
+        let before = self.warned.len();
+        self.warned.extend(found.fingerprints.iter().cloned());
+        if self.warned.len() > before {
+            tell(Headline::WritePhase, words::message::looks_like_secret(&found.what), reactions);
         }
     }
 

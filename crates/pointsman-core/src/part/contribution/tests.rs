@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::known_secrets::FoundSecrets;
 use crate::workflow::Refused;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -64,7 +65,7 @@ impl Road {
         let mut road = Self::new();
         road.part.await_push(road.now.after(HOUR));
         assert_eq!(
-            road.hears(&Fact::Pushed { head: Some(&sha(digit)), protected: &[] }),
+            road.hears(&Fact::Pushed { head: Some(&sha(digit)), protected: &[], secret: None }),
             "open awaits:Checks check"
         );
         road.hears(&Fact::Opened { number: 7 });
@@ -181,7 +182,7 @@ fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
     let mut road = Road::queued();
     assert_eq!(road.hears(&Fact::HeadMoved), "push");
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] }),
+        road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None }),
         "dequeue awaits:Checks check"
     );
     assert_eq!((road.part.review(), road.part.pr()), (&Review::None, Some(7)));
@@ -194,14 +195,18 @@ fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
 #[test]
 fn the_same_head_again_goes_on_where_it_was() {
     let mut road = Road::queued();
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "");
+    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }), "");
     let mut road = Road::pushed('a');
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "", "CI is at it");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        "",
+        "CI is at it"
+    );
     road.ci(&CiVerdict::Passed);
     road.review(ReviewVerdict::RequestChanges);
     road.part.await_push(road.now.after(HOUR));
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
         "returned",
         "the changes are not made"
     );
@@ -212,12 +217,15 @@ fn red_is_handed_back_as_often_as_allowed() {
     let mut road = Road::pushed('a');
     assert_eq!(road.ci(&red()), "record returned tell:CiFailed");
     assert_eq!((road.part.awaited(), road.part.log_end()), (None, "boom"));
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
     assert_eq!(road.ci(&red()), "record exhausted");
     // So is an empty push.
     let mut road = Road::new();
-    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[] }), "returned tell:CiFailed");
-    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[] }), "exhausted");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: None, protected: &[], secret: None }),
+        "returned tell:CiFailed"
+    );
+    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[], secret: None }), "exhausted");
 }
 
 #[test]
@@ -226,7 +234,7 @@ fn infrastructure_is_tried_again_for_each_head_then_a_person_is_asked() {
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
     assert_eq!(road.ci(&infra()), "record ask:Ci");
     assert_eq!(road.part.attempts.ci_fixes, 0);
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
 }
 
@@ -260,7 +268,7 @@ fn without_a_ci_or_a_reviewer_it_goes_on_at_once() {
     let mut road = Road::new();
     road.policy.has_ci = false;
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
         "open awaits:Review review"
     );
     assert_eq!(road.part.ci(), &Ci::None, "nobody reads that CI passed");
@@ -281,7 +289,7 @@ fn reviews_are_rounds_and_nobody_is_overtaken() {
         "returned tell:ChangesRequested",
         "the same round"
     );
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
     assert_eq!(road.review(ReviewVerdict::RequestChanges), "exhausted");
     assert_eq!(Road::queued().review(ReviewVerdict::Discuss), "dequeue ask:Review");
     // Whoever works on it waits for an answer to something else.
@@ -299,7 +307,7 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     let mut road = Road::queued();
     assert_eq!(road.queue(&conflict), "returned tell:MergeConflict");
     road.refuses(&Fact::QueueReported { head: &sha('a'), outcome: &conflict });
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
     road.ci(&CiVerdict::Passed);
     road.review(ReviewVerdict::Approve);
     assert_eq!(road.queue(&conflict), "returned tell:MergeConflict ask:Daemon");
@@ -314,7 +322,10 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     assert_eq!(road.queue(&QueueOutcome::Infra { reason: "x".into(), log: "y".into() }), "ask:Ci");
     let mut road = Road::queued();
     assert_eq!(road.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[] }), "awaits:Queue enqueue");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        "awaits:Queue enqueue"
+    );
 }
 
 #[test]
@@ -340,7 +351,7 @@ fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_
     // Another commit is another matter.
     let mut road = Road::pushed('a');
     road.ci(&unreached);
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
     assert!(road.part.refused_hosts().is_empty());
 }
 
@@ -360,7 +371,7 @@ fn protected_paths_need_a_person_whoever_else_reviews() {
     for mode in [ReviewMode::None, ReviewMode::Command, ReviewMode::Human] {
         let mut road = Road::new();
         (road.policy.has_ci, road.policy.review) = (false, mode);
-        let pushed = road.hears(&Fact::Pushed { head: Some(&head), protected: &paths });
+        let pushed = road.hears(&Fact::Pushed { head: Some(&head), protected: &paths, secret: None });
         let asks = match mode {
             ReviewMode::None => "open ask:Review",
             ReviewMode::Command | ReviewMode::Human => "open awaits:Review review",
@@ -376,7 +387,32 @@ fn protected_paths_need_a_person_whoever_else_reviews() {
         assert_eq!(road.hears(&approve(true)), "ask:Review", "{mode:?}");
         assert_eq!(road.hears(&approve(false)), "tell:Approved awaits:Queue enqueue", "{mode:?}");
         assert_eq!(road.hears(&approve(true)), "", "{mode:?}: a person has approved it");
-        let other = road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[] });
+        let other = road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
         assert!(other.starts_with("dequeue"), "{mode:?}: {other}");
     }
+}
+
+#[test]
+fn a_secret_keeps_a_branch_here_and_what_looks_like_one_is_told() {
+    let head = sha('a');
+    let mut road = Road::new();
+    road.part.await_push(road.now.after(HOUR));
+    let found = |what: &str, fingerprints: &[&str]| FoundSecrets {
+        what: what.to_owned(),
+        fingerprints: fingerprints.iter().map(|&one| one.to_owned()).collect(),
+    };
+    let token = found("a.txt holds a token", &["1"]);
+    let withheld = Fact::Pushed { head: None, protected: &[], secret: Some(&token) };
+    assert_eq!(road.hears(&withheld), "returned tell:CiFailed");
+    let key = found("line 1 of a.txt looks like a key", &["2"]);
+    let warned = Fact::Pushed { head: Some(&head), protected: &[], secret: Some(&key) };
+    assert_eq!(road.hears(&warned), "tell:WritePhase open awaits:Checks check");
+    road.hears(&Fact::Opened { number: 7 });
+    assert_eq!(road.hears(&warned), "", "it was told");
+    let moved = found("line 7 of a.txt looks like a key", &["2"]);
+    let again = Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: Some(&moved) };
+    assert_eq!(road.hears(&again), "awaits:Checks check", "the same in another line");
+    let both = found("a.txt and b.txt look like keys", &["2", "3"]);
+    let more = Fact::Pushed { head: Some(&sha('c')), protected: &[], secret: Some(&both) };
+    assert_eq!(road.hears(&more), "tell:WritePhase awaits:Checks check", "another one");
 }

@@ -2,6 +2,7 @@
 
 use super::{Draft, Refused, state_of};
 use crate::ids::Sha;
+use crate::known_secrets::FoundSecrets;
 use crate::part::contribution::{Fact, OwnerFacts, PrFact, QueueOutcome, Reaction};
 use crate::part::question::Cause;
 use crate::task::effect::{Effect, Exit, Headline};
@@ -51,7 +52,12 @@ impl Draft<'_> {
     }
 
     /// The branch is on the forge.
-    pub(super) fn branch_synced(&mut self, head: Option<&Sha>, protected: &[String]) -> Result<(), Refused> {
+    pub(super) fn branch_synced(
+        &mut self,
+        head: Option<&Sha>,
+        protected: &[String],
+        secret: Option<&FoundSecrets>,
+    ) -> Result<(), Refused> {
         match self.task.state {
             State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
             State::Escalated if self.waits_for_reviewer() => {
@@ -71,7 +77,7 @@ impl Draft<'_> {
                 return Err(Refused::NotNow(words::task::refused::waits_for_no_branch(self.task.state)));
             }
         }
-        self.contributed(&Fact::Pushed { head, protected })
+        self.contributed(&Fact::Pushed { head, protected, secret })
     }
 
     pub(super) fn pull_request_observed(&mut self, fact: &PrFact) -> Result<(), Refused> {

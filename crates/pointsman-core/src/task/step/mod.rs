@@ -60,7 +60,9 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
             draft.phase_claimed(*generation, *phase, reason.as_deref(), refusal.as_ref())?;
         }
         Event::PhaseRejected { generation, why } => draft.phase_rejected(*generation, why)?,
-        Event::BranchSynced { head, protected } => draft.branch_synced(head.as_ref(), protected)?,
+        Event::BranchSynced { head, protected, secret } => {
+            draft.branch_synced(head.as_ref(), protected, secret.as_ref())?;
+        }
         Event::PullRequestOpened { number } => draft.contributed(&part::Fact::Opened { number: *number })?,
         Event::PullRequestObserved { fact } => draft.pull_request_observed(fact)?,
         Event::HeadMoved => draft.contributed(&part::Fact::HeadMoved)?,

@@ -83,6 +83,11 @@ pub fn host_not_listed(address: &Address) -> String {
     format!("its host {address} is not listed in vault.hosts")
 }
 
+/// An action with a value that must not leave.
+pub fn holds_secret() -> &'static str {
+    "it holds a secret that Pointsman keeps: name the secret in the handler's settings instead"
+}
+
 /// A handler's address with characters that no address has.
 pub fn no_address() -> &'static str {
     "its address is not usable"

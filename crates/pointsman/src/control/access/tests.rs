@@ -138,6 +138,7 @@ fn every_request() -> Vec<Request> {
         inbox(InboxCommand::Answer { text: "t".into(), by: by.clone() }),
         inbox(InboxCommand::Dismiss { by: by.clone() }),
         Request::ForgeStats { project: project.clone() },
+        Request::Mask { text: "t".into() },
         Request::Health { project: project.clone(), fix: Fix::Do },
         Request::ResumeRole { project: project.clone(), role: Role::Gardener },
         Request::LookNow { project: project.clone(), role: Role::Gardener },

@@ -3,16 +3,21 @@
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::secret::remember_login;
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
+use pointsman_core::known_secrets::FoundSecrets;
 use pointsman_core::task::{Event, State, Task};
 use pointsman_core::words;
 
 use super::{EffectError, EffectPerformer, Outcome};
+use crate::daemon::crash::crash_point;
+use crate::daemon::leaks;
 use crate::daemon::served::Served;
+use crate::remote::CLAUDE_LOGIN;
 
 impl EffectPerformer {
-    pub(super) fn sync_branch(served: &Served, task: &Task) -> Result<Outcome, EffectError> {
+    pub(super) fn sync_branch(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let branch = served.branch(task)?;
         let gateway = Gateway::create(&served.mirror, &served.session_files(&task.key).gateway, &branch)?;
         let name = format!("refs/pointsman/tasks/{}", task.key.issue);
@@ -23,7 +28,11 @@ impl EffectPerformer {
         if task.state == State::MergeQueue && pushed.is_some() && pushed.as_ref() == task.contribution.head()
         {
             // Nothing new: it may be landing at this moment, and then nothing of it would be ahead of main any more.
-            return Ok(Outcome::event(Event::BranchSynced { head: pushed, protected: Vec::new() }));
+            return Ok(Outcome::event(Event::BranchSynced {
+                head: pushed,
+                protected: Vec::new(),
+                secret: None,
+            }));
         }
         served.mirror.fetch_remote()?;
         let Some(main) = served.mirror.remote_head(&served.primary)? else {
@@ -33,10 +42,18 @@ impl EffectPerformer {
         let head = match pushed {
             Some(head) if served.mirror.ahead(&main, &head)? > 0 => head,
             Some(_) | None => {
-                return Ok(Outcome::event(Event::BranchSynced { head: None, protected: Vec::new() }));
+                return Ok(Outcome::event(Event::BranchSynced {
+                    head: None,
+                    protected: Vec::new(),
+                    secret: None,
+                }));
             }
         };
         let protected = served.protected_paths(&main, &head)?;
+        let (stopped, secret) = self.look_for_secrets(served, task, &main, &head)?;
+        if stopped {
+            return Ok(Outcome::event(Event::BranchSynced { head: None, protected: Vec::new(), secret }));
+        }
         let there = served.mirror.remote_head(&branch)?;
         if there.as_ref() != Some(&head) {
             let expect = there.map_or(Expect::Absent, Expect::At);
@@ -52,7 +69,38 @@ impl EffectPerformer {
                 }
             }
         }
-        Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected }))
+        Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected, secret }))
+    }
+
+    /// Whether a secret keeps a branch here, and everything in it that its agent is told of.
+    fn look_for_secrets(
+        &self,
+        served: &Served,
+        task: &Task,
+        main: &Sha,
+        head: &Sha,
+    ) -> Result<(bool, Option<FoundSecrets>), EffectError> {
+        // The agent has this one in its sandbox.
+        remember_login(&self.paths.claude_config().join(CLAUDE_LOGIN));
+        let found = leaks::look(served, main, head)?;
+        let project = &task.key.project;
+        let decisions = self.read(|store| leaks::Decisions::read(store, &served.config))?;
+        let open = decisions.open(&found);
+        let questions = self.read(pointsman_store::Store::open_questions)?;
+        leaks::withdraw(&self.jobs.inbox, &questions, &task.key, &open);
+        let stopping = decisions.stopping(&open);
+        let asked: Vec<_> =
+            stopping.iter().filter(|finding| !decisions.is_rejected(finding)).cloned().collect();
+        let name = task.contribution.branch.as_str();
+        let place = leaks::Place { project, name, issue: Some(task.key.issue), pr: task.contribution.pr() };
+        if !asked.is_empty() {
+            leaks::ask(&self.jobs.inbox, place, &asked);
+            crash_point("secret-asked");
+        }
+        match stopping.is_empty() {
+            true => Ok((false, leaks::told(&open))),
+            false => Ok((true, leaks::told(&stopping))),
+        }
     }
 
     pub(super) fn verify_merge(served: &Served, task: &Task) -> Result<Outcome, EffectError> {

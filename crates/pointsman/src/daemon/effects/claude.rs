@@ -19,13 +19,14 @@ use super::session::{first_line, write};
 use super::{EffectError, EffectPerformer};
 use crate::daemon::served::{Served, SessionFiles};
 use crate::keeper::Keep;
+use crate::remote::CLAUDE_LOGIN;
 
 /// Claude's own file is small; more than this is something else.
 const CONFIG_BYTES: u64 = 64 << 20;
 /// Claude's own file of settings and state.
 const CONFIG: &str = ".claude.json";
 /// The login of an account. It is refreshed, so that copies would invalidate each other.
-const LOGIN: &str = ".credentials.json";
+const LOGIN: &str = CLAUDE_LOGIN;
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
 /// What a conversation has cost, in the files of a run.

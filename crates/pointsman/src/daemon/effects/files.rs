@@ -1,10 +1,12 @@
 //! The protocol's state files, and what is left of a task when it is over.
 
+use std::fs;
 use std::path::Path;
 
 use pointsman_adapters::git::capture;
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file;
+use pointsman_adapters::secret::known;
 use pointsman_core::task::{State, Task};
 use pointsman_core::words;
 
@@ -78,6 +80,14 @@ impl EffectPerformer {
         let kept = served.paths.transcript(session);
         if let Err(refusal) = phase_file::move_own_file(&session_files.transcript, &kept) {
             tracing::warn!(file = %session_files.transcript.display(), %refusal, "left a transcript");
+            return;
+        }
+        // From here on it is shown to people.
+        let masked = fs::read(&kept).ok().and_then(|bytes| known().mask_bytes(&bytes));
+        if let Some(masked) = masked
+            && let Err(error) = fs::write(&kept, masked)
+        {
+            tracing::error!(file = %kept.display(), %error, "a transcript holds a secret");
         }
     }
 }

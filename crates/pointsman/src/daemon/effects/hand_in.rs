@@ -26,6 +26,7 @@ use pointsman_store::{NewEntry, RunScope, Store};
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::leaks;
 use crate::daemon::outcome::Note;
 use crate::daemon::served::Served;
 
@@ -92,7 +93,7 @@ pub(super) fn take(
     run: &Run,
     tree: &Path,
 ) -> anyhow::Result<Outcome> {
-    let (files, refused) = match pick(served, run, tree) {
+    let (files, refused) = match pick(world, served, run, tree) {
         Ok((files, refused)) => (files, words::hand_in::refused(run.id, &refused)),
         Err(error) => {
             anyhow::ensure!(!world.jobs.is_stopping(), words::daemon::process::is_stopping());
@@ -135,7 +136,12 @@ pub(super) fn tidy(world: &EffectPerformer, served: &Served, run: &Run) -> anyho
 }
 
 /// One commit of what the rules allow, and what they do not.
-fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandInFiles>, Vec<Refusal>)> {
+fn pick(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    tree: &Path,
+) -> anyhow::Result<(Option<HandInFiles>, Vec<Refusal>)> {
     let (mirror, role) = (&served.mirror, run.formula.role());
     let base = mirror.read_ref(&reference("base", run.id)?)?;
     let base = base.context(words::daemon::hand_in::no_base())?;
@@ -146,12 +152,25 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandI
     let mut refused = choice.refused;
     let chosen: Vec<&Changed> = found.iter().filter(|one| choice.taken.contains(&one.change.path)).collect();
     let mut picked = Vec::new();
+    let decisions = world.read(|store| leaks::Decisions::read(store, &served.config))?;
+    let mut secrets = Vec::new();
     for (changed, text) in chosen.iter().zip(selection::contents(captures, &chosen)?) {
-        match is_text(&text) {
-            true => picked.push(*changed),
-            false => refused.push(Refusal { path: changed.change.path.clone(), why: RefusalReason::NotText }),
-        }
+        let path = &changed.change.path;
+        let stopping = decisions.stopping(&decisions.open(&leaks::look_at_file(path, &text)));
+        let why = match (is_text(&text), stopping.is_empty()) {
+            (true, true) => {
+                picked.push(*changed);
+                continue;
+            }
+            (false, _) => RefusalReason::NotText,
+            (true, false) => RefusalReason::HoldsSecret,
+        };
+        refused.push(Refusal { path: path.clone(), why });
+        secrets.extend(stopping);
     }
+    let name = run.identity();
+    let place = leaks::Place { project: &run.project, name: &name, issue: None, pr: None };
+    leaks::ask(&world.jobs.inbox, place, &secrets);
     if picked.is_empty() {
         return Ok((None, refused));
     }
@@ -211,6 +230,18 @@ impl EffectPerformer {
             return Ok(learned(Event::BranchTaken { commit }));
         }
         if there.as_ref() != Some(&files.commit) {
+            // A value may have become known since the files were taken.
+            if let Some(main) = served.mirror.remote_head(&served.primary)? {
+                let found = leaks::look(served, &main, &files.commit)?;
+                let decisions = self.read(|store| leaks::Decisions::read(store, &served.config))?;
+                let stopping = decisions.stopping(&decisions.open(&found));
+                if !stopping.is_empty() {
+                    let (project, name) = (&run.project, contribution.branch.as_str());
+                    let place = leaks::Place { project, name, issue: None, pr: contribution.pr() };
+                    leaks::ask(&self.jobs.inbox, place, &stopping);
+                    return self.not_opened(served, run, &leaks::described(&stopping));
+                }
+            }
             let expect = there.map_or(Expect::Absent, Expect::At);
             let push = PushRef { refname: branch.full(), change: Change::To(files.commit.clone()), expect };
             match served.mirror.push(&[push])? {
@@ -239,7 +270,7 @@ impl EffectPerformer {
             Some(main) => served.protected_paths(&main, &files.commit)?,
             None => Vec::new(),
         };
-        Ok(about(contribution::Event::Pushed { head: Some(files.commit.clone()), protected }))
+        Ok(about(contribution::Event::Pushed { head: Some(files.commit.clone()), protected, secret: None }))
     }
 
     /// The forge says no: people are told, once, and it is tried again.

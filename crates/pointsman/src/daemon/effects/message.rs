@@ -3,6 +3,7 @@
 use std::fs;
 
 use pointsman_adapters::driver::{AgentInput, Sent, SessionHome};
+use pointsman_adapters::secret::known;
 use pointsman_core::task::{Effect, Headline};
 use pointsman_core::workflow::Workflow;
 use pointsman_core::{text, words};
@@ -53,7 +54,7 @@ impl EffectPerformer {
         let name = message.headline.text().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let path = inbox.join(format!("{:04}-{name}.md", message.id.0));
         fs::create_dir_all(&inbox)?;
-        write(&path, text::visible(details).as_bytes())?;
+        write(&path, text::visible(&known().mask(details)).as_bytes())?;
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
         let operation = format!("m-{}-1", message.id);

@@ -158,7 +158,7 @@ impl EffectPerformer {
             Effect::ClaimIssue => Self::claim_issue(served, of_task(owner, effect)?),
             Effect::NotifyNeed { need } => self.notify_need(served, of_run(owner, effect)?, need),
             Effect::SyncBranch => match owner {
-                Workflow::Task(task) => Self::sync_branch(served, task),
+                Workflow::Task(task) => self.sync_branch(served, task),
                 Workflow::Run(run) => self.push_hand_in(served, run),
                 Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
             },

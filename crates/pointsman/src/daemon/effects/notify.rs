@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use pointsman_adapters::phase_file;
+use pointsman_adapters::secret::known;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::task::Notice;
@@ -96,7 +97,7 @@ impl EffectPerformer {
         if served.is_none_or(|served| served.config.tells(NotifierKind::Log)) {
             self.log_notice(posting)?;
         }
-        notifier::send(&self.jobs.inbox, NotifierReport::Posted(posting.clone()));
+        notifier::send(&self.jobs.inbox, NotifierReport::Posted(masked(posting)));
         crash_point("notice-posted");
         Ok(())
     }
@@ -114,10 +115,19 @@ pub(in crate::daemon) fn put_up_from_job(jobs: &Jobs, served: &Served, posting: 
     {
         tracing::error!(%error, "a notice could not be logged");
     }
-    notifier::send(&jobs.inbox, NotifierReport::Posted(posting.clone()));
+    notifier::send(&jobs.inbox, NotifierReport::Posted(masked(posting)));
+}
+
+/// A notice without secrets that the daemon knows.
+fn masked(posting: &Posting) -> Posting {
+    let (known, mut posting) = (known(), posting.clone());
+    posting.notice.title = known.mask(&posting.notice.title).into_owned();
+    posting.notice.body = known.mask(&posting.notice.body).into_owned();
+    posting
 }
 
 fn log_notice(path: &Path, posting: &Posting) -> std::io::Result<()> {
+    let posting = &masked(posting);
     let Posting { key, project, topic, link, notice, .. } = posting;
     let entry = json!({
         "key": key,

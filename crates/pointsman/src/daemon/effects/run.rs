@@ -2,6 +2,7 @@
 
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file::{self, read_result_file};
+use pointsman_adapters::secret::known;
 use pointsman_core::run::{Event, RESULT_BYTES, Run, Subject, check_result, read_result};
 use pointsman_core::text::visible;
 use pointsman_core::words;
@@ -31,7 +32,7 @@ impl EffectPerformer {
             result_file: session_files.result(generation).to_string_lossy().into_owned(),
         };
         for (name, text) in &material.files {
-            write(&session_files.inbox(generation).join(name), visible(text).as_bytes())?;
+            write(&session_files.inbox(generation).join(name), visible(&known().mask(text)).as_bytes())?;
         }
         let mut env = vec![("POINTSMAN_RUN".to_owned(), run.id.to_string())];
         env.extend(run.model.clone().map(|model| ("POINTSMAN_MODEL".to_owned(), model)));

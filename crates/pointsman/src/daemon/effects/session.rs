@@ -11,6 +11,7 @@ use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart, rebuild_from};
 use pointsman_adapters::process::Program;
+use pointsman_adapters::secret::known;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::config::Worktree;
 use pointsman_core::ids::Sha;
@@ -234,7 +235,7 @@ impl EffectPerformer {
         lay_out_phases(session_files, generation, claims, enclosed)?;
         write(
             &session_files.inbox(generation).join("0000-task.md"),
-            text::visible(&prepared.prompt).as_bytes(),
+            text::visible(&known().mask(&prepared.prompt)).as_bytes(),
         )?;
         let role = owner.role();
         let mut argv = served.config.command(role).clone();

@@ -37,7 +37,7 @@ use records::{begun, change, is_claim, question_changes, registered};
 use super::budget;
 use super::concerns;
 use super::crash::{Side, commit_point, crash_point};
-use super::{hand_ins, questions, queue_orders};
+use super::{hand_ins, masked, questions, queue_orders};
 
 /// Budgets of time and restarts are looked at this often, and when a session begins or ends.
 const BUDGET_LOOK: Duration = Duration::from_secs(1);
@@ -168,7 +168,7 @@ impl Engine {
     pub fn write(&mut self, changes: &[Change]) -> Result<Vec<Committed>, pointsman_store::Error> {
         crash_point("before-commit");
         commit_point(Side::Before, changes);
-        let committed = self.store.commit(changes)?;
+        let committed = self.store.commit(&masked::changes(changes))?;
         commit_point(Side::After, changes);
         crash_point("after-commit");
         Ok(committed)
@@ -269,7 +269,7 @@ impl Engine {
         }
         self.move_in_queue(batch, input, now)?;
         let event = match &input.event {
-            InputKind::Event(event) => event,
+            InputKind::Event(event) => &*masked::event(event),
             InputKind::EffectDone(kind) => {
                 let done = log::Entry::EffectDone { effect: (*kind).to_owned() };
                 batch.changes.push(input.change(now, &done));

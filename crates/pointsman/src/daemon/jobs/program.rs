@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use pointsman_adapters::git::checkout::{checkout_exact, give_origin, remove_checkout};
 use pointsman_adapters::process::{End, Run, census};
+use pointsman_adapters::secret::known;
 use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::sandbox::TOOL_VARIABLES;
@@ -79,7 +80,12 @@ impl Program<'_> {
         let mut unlisted = Vec::new();
         let ended = self.run_in(jobs, served, &dir, &log_path, &mut unlisted);
         let checkout = Spent::new(&dir);
-        let bytes = fs::read(&log_path).unwrap_or_default();
+        let mut bytes = fs::read(&log_path).unwrap_or_default();
+        // Shown to people and handed to agents.
+        if let Some(masked) = known().mask_bytes(&bytes) {
+            fs::write(&log_path, &masked)?;
+            bytes = masked;
+        }
         Ok(Ran { end: ended?, log: tail(&bytes), log_path, unlisted, _checkout: checkout })
     }
 

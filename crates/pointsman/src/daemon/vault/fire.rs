@@ -9,7 +9,7 @@ use std::path::Path;
 
 use pointsman_adapters::phase_file::write_state_file;
 use pointsman_adapters::process::{End, Error, Finished, Run};
-use pointsman_adapters::secret::{Dotenv, private_text};
+use pointsman_adapters::secret::{Dotenv, private_text, remember};
 use pointsman_core::config::VaultType;
 use pointsman_core::text::{clean_block, clean_line, tail_lines};
 use pointsman_core::vault::{Entry, Event, Firing, Outcome, Status};
@@ -137,6 +137,7 @@ fn secrets<'h>(world: &EffectPerformer, handler: &'h VaultType) -> Result<Vec<(&
     for name in &handler.secrets {
         let own = (world.environment)(name).or_else(|| dotenv.get(name).map(OsString::from));
         let value = own.ok_or_else(|| words::daemon::vault::secret_not_set(name))?;
+        remember(&value.to_string_lossy());
         found.push((name.as_str(), value));
     }
     for (name, file) in handler.secret_files() {

@@ -7,6 +7,7 @@ mod call;
 mod fire;
 mod look;
 
+use pointsman_adapters::secret::known;
 use pointsman_core::ids::{ActionKey, ProjectName};
 use pointsman_core::log;
 use pointsman_core::part::question::Owner;
@@ -88,21 +89,25 @@ fn take_in(
     let Some(config) = engine.config(project) else {
         return Ok(failed(FailureKind::NotFound, words::daemon::request::not_served(project)));
     };
-    let mut action = match Action::parse(text.as_bytes()) {
+    let parsed = match known().is_in(text.as_bytes()) {
+        true => Err(words::daemon::vault::holds_secret().to_owned()),
+        false => Action::parse(text.as_bytes()).map_err(|malformed| malformed.to_string()),
+    };
+    let mut action = match parsed {
         Ok(action) => action,
-        Err(malformed) => {
-            let (from, why) = (from.map(str::to_owned), malformed.to_string());
-            engine.write(&[Change::logged(now, project, &log::Entry::VaultRefused { from, why })])?;
-            return Ok(failed(FailureKind::Refused, malformed.to_string()));
+        Err(why) => {
+            let entry = log::Entry::VaultRefused { from: from.map(str::to_owned), why: why.clone() };
+            engine.write(&[Change::logged(now, project, &entry)])?;
+            return Ok(failed(FailureKind::Refused, why));
         }
     };
     // Who asks is what we see, not what the text says.
     if let Some(session) = from {
         action.source = clean_line(session, 100);
     }
-    if let Some(known) = engine.store().vault_entry(project, &action.id)? {
-        return Ok(if known.hash == action.hash(project) {
-            done(view::Action::from(&known))
+    if let Some(entry) = engine.store().vault_entry(project, &action.id)? {
+        return Ok(if entry.hash == action.hash(project) {
+            done(view::Action::from(&entry))
         } else {
             failed(FailureKind::Refused, words::daemon::vault::id_is_taken(&action.id))
         });

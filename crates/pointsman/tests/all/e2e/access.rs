@@ -135,6 +135,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         inbox(json!({ "inbox": "answer", "text": "Yes.", "by": "ann" })),
         inbox(json!({ "inbox": "dismiss", "by": "ann" })),
         json!({ "request": "forge_stats", "project": "shop" }),
+        json!({ "request": "mask", "text": "t" }),
         json!({ "request": "health", "project": "shop", "fix": "do" }),
         json!({ "request": "resume_role", "project": "shop", "role": "gardener" }),
         json!({ "request": "look_now", "project": "shop", "role": "gardener" }),

@@ -66,6 +66,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "event:run_effect_failed",
         ],
     ),
+    ("a person's decision about a secret: e2e::secrets, which has its own kills", &["event:secret_decided"]),
     (
         "settings that change while the daemon runs: e2e::way_in; the file says the same to the next daemon",
         &["event:settings_changed", "event:settings_refused"],

@@ -53,6 +53,7 @@ mod run;
 mod rust_project;
 mod sandbox;
 mod schedule;
+mod secrets;
 mod shell_agent;
 mod sleep;
 mod soak;

@@ -26,8 +26,11 @@ fn awaiting_ci_with_a_pr_already_open_opens_no_second_one() {
 
 #[test]
 fn awaiting_ci_with_nothing_pushed_goes_back_to_the_agent_and_counts() {
-    let play =
-        Play::working().says(Phase::AwaitingCi).event(Event::BranchSynced { head: None, protected: vec![] });
+    let play = Play::working().says(Phase::AwaitingCi).event(Event::BranchSynced {
+        head: None,
+        protected: vec![],
+        secret: None,
+    });
     assert_eq!(play.told(), [Headline::CiFailed]);
     assert_eq!(play.task.attempts.ci_fixes, 1);
     play.is(State::Working);

@@ -167,7 +167,7 @@ impl Play {
     }
 
     fn synced(self, head: Sha) -> Self {
-        self.event(Event::BranchSynced { head: Some(head), protected: vec![] })
+        self.event(Event::BranchSynced { head: Some(head), protected: vec![], secret: None })
     }
 
     fn awaiting_ci() -> Self {

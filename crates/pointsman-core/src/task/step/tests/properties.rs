@@ -55,7 +55,11 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
             let phase = Phase::ALL[usize::from(nudge.pick) % 5];
             Event::PhaseClaimed { generation, phase, reason: None, refusal: None }
         }
-        12 | 13 => Event::BranchSynced { head: (nudge.pick > 20).then(|| sha(digit)), protected: vec![] },
+        12 | 13 => Event::BranchSynced {
+            head: (nudge.pick > 20).then(|| sha(digit)),
+            protected: vec![],
+            secret: None,
+        },
         14 => Event::PullRequestOpened { number: 7 },
         15 => {
             let verdict = match nudge.pick % 4 {

@@ -13,6 +13,8 @@ use pointsman_store::{EntryStatus, QueueEntry};
 
 use super::report::{BranchFate, Outcome};
 use super::{QueueWorker, QueuedCandidate};
+use crate::daemon::crash::crash_point;
+use crate::daemon::leaks;
 
 /// How many of the last landings are looked through for the one that an entry conflicts with.
 const LANDINGS: u32 = 50;
@@ -30,6 +32,15 @@ pub(super) enum BuildOutcome {
     Nothing,
     /// It cannot be built at all.
     Broken(String),
+}
+
+/// An entry that does not land because of something that was found in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// A person was asked.
+    Waits,
+    /// A person said no, and that was reported.
+    Over,
 }
 
 impl QueueWorker<'_> {
@@ -75,7 +86,45 @@ impl QueueWorker<'_> {
             }
         }
         self.fetched = false;
-        Ok(Some(self.in_order(entries)))
+        let mut free = Vec::new();
+        for entry in entries {
+            match self.look_for_secrets(&entry, main)? {
+                Some(Held::Waits) => {}
+                Some(Held::Over) => return Ok(None),
+                None => free.push(entry),
+            }
+        }
+        Ok(Some(self.in_order(free)))
+    }
+
+    /// Whether something in a branch keeps it from landing. It waits for a person, and the others go on.
+    pub(super) fn look_for_secrets(
+        &mut self,
+        entry: &QueueEntry,
+        main: &Sha,
+    ) -> anyhow::Result<Option<Held>> {
+        let config = &self.served.config;
+        let decisions = self.jobs.read(|store| leaks::Decisions::read(store, config))?;
+        let open = decisions.open(self.looked_at.findings(self.served, main, &entry.head));
+        if let Some(rejected) = open.iter().find(|finding| decisions.is_rejected(finding)) {
+            let summary = words::queue::is_secret(&leaks::described(std::slice::from_ref(rejected)));
+            self.report(entry.clone(), QueueOutcome::Red { summary, log: String::new() });
+            return Ok(Some(Held::Over));
+        }
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let place =
+            leaks::Place { project: &config.name, name: &entry.branch, issue: entry.issue, pr: entry.pr };
+        leaks::ask(&self.jobs.inbox, place, &open);
+        crash_point("secret-asked-in-queue");
+        let reason = Some(words::queue::waits_for_secret(&leaks::described(&open)));
+        if entry.reason != reason {
+            let mut entry = entry.clone();
+            (entry.reason, entry.status) = (reason, EntryStatus::Queued);
+            self.write_down(vec![entry]);
+        }
+        Ok(Some(Held::Waits))
     }
 
     /// What is known of an entry without building it.

@@ -14,6 +14,7 @@ use pointsman_core::task::QueueOutcome;
 use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped, StoppedBy};
 
+use super::chain::Held;
 use super::report::{BranchFate, Outcome};
 use super::{QueueWorker, QueuedCandidate};
 use crate::daemon::clock;
@@ -30,7 +31,18 @@ impl QueueWorker<'_> {
         for entry in entries {
             if !self.is_the_forges(&entry)? {
                 ours.push(entry);
-            } else if self.follow_forge(entry)? {
+                continue;
+            }
+            // What the forge already has in its hands is not asked about any more.
+            if entry.status == EntryStatus::Queued {
+                let main = self.main_branch()?;
+                match self.look_for_secrets(&entry, &main)? {
+                    Some(Held::Waits) => continue,
+                    Some(Held::Over) => return Ok(None),
+                    None => {}
+                }
+            }
+            if self.follow_forge(entry)? {
                 return Ok(None);
             }
         }

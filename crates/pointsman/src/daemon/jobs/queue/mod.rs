@@ -41,6 +41,7 @@ pub use outcomes::Outcomes;
 
 use super::Jobs;
 use crate::daemon::clock;
+use crate::daemon::leaks;
 use crate::daemon::served::Served;
 use gate::{Finished, Gate, Running};
 
@@ -119,6 +120,8 @@ struct QueueWorker<'a> {
     trees: BTreeMap<Sha, Sha>,
     /// What candidates change of what they are built on although their branches did not.
     strays: BTreeMap<Sha, Vec<String>>,
+    /// The secrets that were found in branches.
+    looked_at: leaks::LookedAt,
     /// Commits that are checked out for a gate to come.
     checked_out: BTreeSet<Sha>,
     /// What is known of trees, by the store or by a gate of ours.
@@ -167,6 +170,7 @@ impl<'a> QueueWorker<'a> {
             fetched: false,
             trees: BTreeMap::new(),
             strays: BTreeMap::new(),
+            looked_at: leaks::LookedAt::default(),
             checked_out: BTreeSet::new(),
             records: BTreeMap::new(),
             last_runs: BTreeMap::new(),

@@ -73,9 +73,11 @@ impl Reality {
             Effect::ClaimIssue => self.claim(issue),
             Effect::StartSession { generation, .. } => self.start_session(task, *generation),
             Effect::EndSession { generation, exit } => self.end_session(task, *generation, *exit),
-            Effect::SyncBranch => {
-                Outcome::event(Event::BranchSynced { head: self.sync(issue), protected: vec![] })
-            }
+            Effect::SyncBranch => Outcome::event(Event::BranchSynced {
+                head: self.sync(issue),
+                protected: vec![],
+                secret: None,
+            }),
             Effect::OpenPullRequest => {
                 Outcome::event(Event::PullRequestOpened { number: self.ensure_pull_request(issue) })
             }
