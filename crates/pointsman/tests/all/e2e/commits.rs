@@ -38,9 +38,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "reminders, questions of runs and a person's yes to a budget, all of them events of workflows, which the simulation kills: e2e::questions, e2e::resilience::budget",
+        "reminders, questions of runs and a person's yes to a budget or a host, all of them events of workflows, which the simulation kills: e2e::questions, e2e::resilience::budget, e2e::network",
         &[
             "event:budget_granted",
+            "event:hosts_allowed",
             "event:question_reminded",
             "event:run_asked",
             "event:run_answered",
