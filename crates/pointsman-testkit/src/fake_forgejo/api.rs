@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Exchange, REPO, Shared, State, board, git, github, gitlab, hooks, issues, json, pulls};
+use super::{Exchange, Pushed, REPO, Shared, State, board, git, github, gitlab, hooks, issues, json, pulls};
 use crate::http::{Reply, Request};
 use crate::mutation::broken;
 
@@ -128,6 +128,17 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             }
             None => not_found(),
         },
+        ["activities", "feeds"] => {
+            let told = |push: &Pushed| {
+                let content = json!({ "Commits": [], "HeadCommit": { "Sha1": push.after }, "Len": 1 });
+                json!({
+                    "op_type": "commit_repo", "ref_name": format!("refs/heads/{}", push.branch),
+                    "content": content.to_string(), "act_user": json::user(&push.login),
+                })
+            };
+            let newest = state.pushes.iter().rev().map(told).collect();
+            page(state, asked, newest, false)
+        }
         ["pulls", ..] | ["commits", ..] | ["statuses", ..] => pulls::answer(shared, state, asked, rest),
         _ => not_found(),
     }

@@ -1,5 +1,6 @@
 //! Git over HTTP, by git's own server program.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Stdio;
 
 use pointsman_core::base64;
 
-use super::{REPO, Shared};
+use super::{Pushed, REPO, Shared};
 use crate::http::{Reply, Request};
 use crate::repository::command;
 
@@ -20,13 +21,13 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     }
     let basic = request.header("authorization").and_then(|text| text.strip_prefix("Basic "));
     let basic = basic.map(|coded| String::from_utf8_lossy(&base64::decode(coded)).into_owned());
-    let (writes, is_owner, rules) = {
+    let (login, writes, is_owner, rules) = {
         let state = shared.state();
         let account = basic.as_deref().and_then(|text| text.split_once(':'));
         // As the real one: the token says who it is, whatever the name.
-        let known = account.and_then(|(_, token)| state.accounts.values().find(|a| a.token == token));
+        let known = account.and_then(|(_, token)| state.accounts.iter().find(|(_, a)| a.token == token));
         match known {
-            Some(account) => (account.write, account.admin, state.rules.clone()),
+            Some((login, account)) => (login.clone(), account.write, account.admin, state.rules.clone()),
             None => return Reply::empty(401).with("WWW-Authenticate", "Basic realm=\"Gitea\""),
         }
     };
@@ -57,6 +58,8 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
             backend.env(variable, value);
         }
     }
+    let pushes = request.method == "POST" && request.path.ends_with("receive-pack");
+    let before = if pushes { branches(shared) } else { BTreeMap::new() };
     let mut running = backend
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -70,7 +73,24 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     });
     let output = running.wait_with_output().expect("it was started").stdout;
     let _ = feeding.join();
+    if pushes {
+        let mut state = shared.state();
+        for (branch, after) in branches(shared) {
+            let before = before.get(&branch).cloned().unwrap_or_default();
+            if before != after {
+                state.pushes.push(Pushed { login: login.clone(), branch, before, after });
+            }
+        }
+    }
     reply(&output)
+}
+
+/// Where every branch is.
+fn branches(shared: &Shared) -> BTreeMap<String, String> {
+    let listed = shared.git(&["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"]);
+    let listed = listed.unwrap_or_default();
+    let pairs = listed.lines().filter_map(|line| line.split_once(' '));
+    pairs.map(|(name, sha)| (name.to_owned(), sha.to_owned())).collect()
 }
 
 /// Has git ask before a branch moves.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::issues::{comment, create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
-use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, github_merge, json};
+use super::{Issue, Label, Pull, Pushed, REPO, Review, Shared, State, Status, app, github_merge, json};
 use crate::http::{Reply, Request};
 use crate::mutation::broken;
 
@@ -181,6 +181,17 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             Some(sha) => Reply::json(200, &json!({ "name": name, "commit": { "sha": sha } })),
             None => said(404, "Branch not found"),
         },
+        ("GET", ["activity"]) => {
+            let wanted = request.query("ref").unwrap_or_default();
+            let of = |push: &&Pushed| format!("refs/heads/{}", push.branch) == wanted;
+            let told = |push: &Pushed| {
+                json!({
+                    "ref": wanted, "before": push.before, "after": push.after, "activity_type": "push",
+                    "actor": json::user(&push.login),
+                })
+            };
+            page(request, state.pushes.iter().rev().filter(of).map(told).collect())
+        }
         ("GET", ["rules", "branches", branch]) => github_merge::rules(state, branch),
         ("GET", ["rulesets", id]) => github_merge::ruleset(state, &asked.who, id),
         ("GET", ["compare", range]) => {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::issues::{create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
-use super::{FakeForgejo, Label, Pull, REPO, Shared, State, Status};
+use super::{FakeForgejo, Label, Pull, Pushed, REPO, Shared, State, Status};
 use crate::http::{Reply, Request};
 use crate::mutation::broken;
 
@@ -245,6 +245,17 @@ fn of_project(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[&st
         (_, ["labels", ..]) => labels(state, asked, rest),
         (_, ["issues", ..]) => of_issues(state, asked, rest),
         (_, ["merge_requests", ..]) => of_merge_requests(shared, state, asked, rest),
+        ("GET", ["events"]) => {
+            let told = |push: &Pushed| {
+                json!({
+                    "action_name": "pushed to", "author_username": push.login,
+                    "push_data": {
+                        "ref": push.branch, "ref_type": "branch", "commit_from": push.before, "commit_to": push.after,
+                    },
+                })
+            };
+            page(request, state.pushes.iter().rev().map(told).collect())
+        }
         ("GET", ["repository", "branches", name]) => match shared.branch(name) {
             Some(sha) => {
                 let protected = *name == "main" && state.rules.protected_main;

@@ -144,6 +144,7 @@ struct State {
     labels: Vec<Label>,
     statuses: Vec<Status>,
     requests: Vec<(String, String)>,
+    pushes: Vec<Pushed>,
     traffic: Traffic,
     recorded: Option<Vec<Exchange>>,
     apps: app::Apps,
@@ -154,6 +155,15 @@ struct State {
     hooked: u64,
     next: u64,
     tick: i64,
+}
+
+/// A move of a branch, and who made it.
+#[derive(Clone, Debug)]
+struct Pushed {
+    login: String,
+    branch: String,
+    before: String,
+    after: String,
 }
 
 /// What its API was asked and answered.

@@ -27,6 +27,7 @@ const NOT_YET: &str = "try again later";
 
 wire! { Commit { sha: String, } }
 wire! { Release { version: String, } }
+wire! { Activity { op_type: String, ref_name: String, content: String, act_user: User, } }
 
 impl Dialect for Forgejo {
     fn hosted(&self) -> &Hosted {
@@ -169,6 +170,21 @@ impl Dialect for Forgejo {
             }
         }
         Ok(None)
+    }
+
+    /// Servers before 1.19 have no such list.
+    fn pusher(&self, branch: &str, sha: &Sha) -> Result<Option<String>, Error> {
+        let newest = self.hosted.get("read who pushed", &["activities", "feeds"]).query("limit", MANNER.page);
+        let moves: Option<Vec<Activity>> = self.hosted.dev.find(&newest).map_err(told)?;
+        let full = format!("refs/heads/{branch}");
+        let is_it = |one: &Activity| {
+            let pushed: Value = serde_json::from_str(&one.content).unwrap_or_default();
+            one.op_type == "commit_repo"
+                && (one.ref_name == full || one.ref_name == branch)
+                && pushed["HeadCommit"]["Sha1"] == sha.as_str()
+        };
+        let found = moves.unwrap_or_default().into_iter().find(is_it);
+        Ok(found.map(|found| found.act_user.login).filter(|login| !login.is_empty()))
     }
 
     fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {

@@ -10,10 +10,10 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_core::text::clean_line;
 use serde_json::{Value, json};
 
-use super::Github;
 use super::board::Board;
+use super::{Github, MANNER};
 use crate::forge::hosted::errors::told;
-use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
+use crate::forge::hosted::wire::{Label, User, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
 use crate::forge::{BoardChange, Error, ForgeMerge, MergeTies};
 use crate::http::{Count, Method, Request};
@@ -32,6 +32,7 @@ wire! { CheckRun { id: u64, name: String, status: String, conclusion: String, de
 wire! { RunOutput { title: String, summary: String, annotations_count: u64, } }
 wire! { Annotation { path: String, start_line: u64, annotation_level: String, message: String, } }
 wire! { Comparison { status: String, } }
+wire! { Activity { after: String, actor: User, } }
 
 impl Dialect for Github {
     fn hosted(&self) -> &Hosted {
@@ -117,6 +118,14 @@ impl Dialect for Github {
     }
 
     /// Statuses and check runs: two APIs, one list.
+    fn pusher(&self, branch: &str, sha: &Sha) -> Result<Option<String>, Error> {
+        let newest = self.hosted.get("read who pushed", &["activity"]);
+        let newest = newest.query("ref", format!("refs/heads/{branch}")).query("per_page", MANNER.page);
+        let moves: Option<Vec<Activity>> = self.hosted.dev.find(&newest).map_err(told)?;
+        let found = moves.unwrap_or_default().into_iter().find(|one| one.after == sha.as_str());
+        Ok(found.map(|found| found.actor.login).filter(|login| !login.is_empty()))
+    }
+
     fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {
         // Nobody has pushed it yet.
         let Some(mut checks) = self.hosted.statuses(sha)? else { return Ok(Vec::new()) };

@@ -8,9 +8,10 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::json;
 
-use super::Gitlab;
 use super::issues::Noteable;
-use crate::forge::hosted::errors::in_the_way;
+use super::wire::PushEvent;
+use super::{Gitlab, PAGE};
+use crate::forge::hosted::errors::{in_the_way, told};
 use crate::forge::{Error, Forge, Right, ServerForge};
 use crate::git::Account;
 use crate::http::{Count, Host};
@@ -173,6 +174,18 @@ impl Forge for Gitlab {
 
     fn pull_request_of(&self, sha: &Sha, _parents: &[Sha]) -> Result<Option<Number>, Error> {
         self.ready()?.explain(sha)
+    }
+
+    fn pusher_of(&self, branch: &str, sha: &Sha) -> Result<Option<String>, Error> {
+        let newest = self.ready()?.get("read who pushed", &["events"]);
+        let newest = newest.query("action", "pushed").query("per_page", PAGE);
+        let moves: Option<Vec<PushEvent>> = self.dev.find(&newest).map_err(told)?;
+        let is_it = |one: &PushEvent| {
+            let push = &one.push_data;
+            push.ref_type == "branch" && push.r#ref == branch && push.commit_to == sha.as_str()
+        };
+        let found = moves.unwrap_or_default().into_iter().find(is_it);
+        Ok(found.map(|found| found.author_username).filter(|login| !login.is_empty()))
     }
 
     fn costs(&self) -> Vec<(&'static str, Count)> {

@@ -35,6 +35,8 @@ wire! { Approver { user: User, } }
 wire! { Reviewer { user: User, state: String, } }
 wire! { Branch { commit: Commit, protected: bool, can_push: Option<bool>, } }
 wire! { Commit { id: String, } }
+wire! { PushEvent { author_username: String, push_data: PushData, } }
+wire! { PushData { r#ref: String, ref_type: String, commit_to: String, } }
 wire! { Status {
     id: u64, name: String, status: String, description: String, target_url: String, allow_failure: bool,
 } }

@@ -141,6 +141,11 @@ pub(super) trait Dialect: Send + Sync {
     /// The merged pull request that explains a commit on the base branch.
     fn explain(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;
 
+    /// The account that moved a branch to this commit, where the server tells.
+    fn pusher(&self, _branch: &str, _sha: &Sha) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
     /// What the checks say about exactly this commit.
     fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error>;
 

@@ -211,6 +211,11 @@ impl<D: Dialect> Forge for D {
         self.explain(sha, parents)
     }
 
+    fn pusher_of(&self, branch: &str, sha: &Sha) -> Result<Option<String>, Error> {
+        ready(self)?;
+        self.pusher(branch, sha)
+    }
+
     fn costs(&self) -> Vec<(&'static str, Count)> {
         let mut all = self.hosted().host().counts().all();
         all.extend(self.further_costs());

@@ -42,6 +42,7 @@ behaviours! {
     open_pull_requests_are_listed_oldest_first,
     an_issue_is_filed_once,
     a_merge_is_recorded_when_the_work_is_on_the_base,
+    a_push_is_told_with_the_account_that_made_it,
     a_branch_stands_where_it_was_pushed,
     a_landed_commit_is_explained_by_its_pull_request,
     checks_are_shown_and_read,
@@ -298,6 +299,16 @@ pub(super) fn a_branch_stands_where_it_was_pushed(stage: &Stage) {
     assert_eq!(stands(), Some(head));
     stage.delete_branch(&branch);
     assert_eq!(stands(), None);
+}
+
+pub(super) fn a_push_is_told_with_the_account_that_made_it(stage: &Stage) {
+    let (branch, head) = (stage.name("work"), stage.commit(&stage.main()));
+    stage.push(&branch, &head);
+    let pusher = |sha: &Sha| stage.again(|| stage.forge.pusher_of(&branch, sha));
+    let told = pusher(&head);
+    let expected = stage.tells_pushers.then(|| stage.forge.me().to_owned());
+    assert!(told.is_none() && !stage.tells_pushers || told == expected, "{told:?}");
+    assert_eq!(pusher(&stage.main()), None, "nobody moved it there");
 }
 
 pub(super) fn a_landed_commit_is_explained_by_its_pull_request(stage: &Stage) {

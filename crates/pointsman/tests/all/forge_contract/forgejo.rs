@@ -166,7 +166,7 @@ fn fake(rules: Rules) -> Stage {
     Place::of(&fake).stage(fake)
 }
 
-contract!(fake(Rules::default()));
+contract!(fake(Rules::default()).telling_pushers());
 
 /// A server that gives less at once than it is asked for.
 #[test]

@@ -63,7 +63,7 @@ pub(super) fn stage() -> (Arc<FakeForgejo>, Stage) {
     (fake, stage)
 }
 
-contract!(stage().1);
+contract!(stage().1.telling_pushers());
 
 #[test]
 fn github_keeps_the_contract_through_ten_percent_of_trouble() {

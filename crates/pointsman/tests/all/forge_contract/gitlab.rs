@@ -106,7 +106,7 @@ fn stage() -> (Arc<FakeForgejo>, Stage) {
     (fake, stage)
 }
 
-contract!(stage().1);
+contract!(stage().1.telling_pushers());
 
 #[test]
 fn gitlab_keeps_the_contract_through_ten_percent_of_trouble() {

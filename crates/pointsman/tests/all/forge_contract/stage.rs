@@ -32,6 +32,8 @@ pub(super) struct Stage {
     checkout: TempRepo,
     /// Whether an issue and a pull request may have the same number.
     pub(super) numbers_apart: bool,
+    /// Whether the forge is sure to know who pushed. Older servers do not.
+    pub(super) tells_pushers: bool,
     _world: Box<dyn std::any::Any>,
 }
 
@@ -50,7 +52,13 @@ impl Stage {
             &mirror.dir().to_string_lossy(),
             "refs/remotes/origin/main:refs/heads/start",
         ]);
-        Self { forge, people, mirror, checkout, numbers_apart: false, _world: world }
+        let (numbers_apart, tells_pushers) = (false, false);
+        Self { forge, people, mirror, checkout, numbers_apart, tells_pushers, _world: world }
+    }
+
+    /// The same on a forge that knows who pushed.
+    pub(super) fn telling_pushers(self) -> Self {
+        Self { tells_pushers: true, ..self }
     }
 
     /// The same on a forge that numbers issues and pull requests apart.

@@ -1,9 +1,10 @@
 //! What reaches main without the queue: people's merges and pushes, and what only looks like them.
 
 use pointsman_testkit::TestDaemon;
+use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::Value;
 
-use crate::e2e::{adds, shop};
+use crate::e2e::{adds, clean, forgejo, shop};
 
 const LAND: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
 
@@ -196,4 +197,37 @@ fn e2e_protected_paths_need_a_person_although_nobody_reviews() {
     daemon.approve(issue);
     daemon.wait_closed(issue);
     assert_eq!(daemon.main_log(), ["Loosen CI", "Open the shop"]);
+}
+
+/// Pushes a commit to main of a server, as the holder of a token.
+fn push_by(fake: &FakeForgejo, daemon: &TestDaemon, account: &str, file: &str) {
+    let checkout = daemon.checkout();
+    let there = fake.repository().to_string_lossy().into_owned();
+    daemon.git_in(&checkout, &["fetch", "--quiet", &there, "main"]);
+    daemon.git_in(&checkout, &["checkout", "--quiet", "--detach", "FETCH_HEAD"]);
+    std::fs::write(checkout.join(file), "By hand.\n").unwrap();
+    daemon.git_in(&checkout, &["add", file]);
+    daemon.git_in(&checkout, &["commit", "--quiet", "--message", &format!("Add {file} by hand")]);
+    let url = fake.url().replacen("://", &format!("://{account}:{}@", fake.token(account)), 1);
+    daemon.git_in(&checkout, &["push", "--quiet", &format!("{url}/{REPO}.git"), "HEAD:main"]);
+}
+
+#[test]
+fn e2e_queue_a_push_that_a_server_knows_to_be_a_persons_is_taken() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = forgejo::start(&fake, forgejo::on(&fake));
+    let first = forgejo::file(&fake, "Apples", &clean("apples"));
+    daemon.wait_closed(first);
+    push_by(&fake, &daemon, OWNER, "notes.txt");
+    let second = forgejo::file(&fake, "Pears", &clean("pears"));
+    daemon.wait_closed(second);
+    assert_eq!(status(&daemon)["paused"], false);
+    assert_eq!(forgejo::main_log(&fake, &daemon)[1], "Add notes.txt by hand");
+    let told = daemon.notices();
+    assert!(told.iter().any(|notice| notice["body"].as_str().unwrap().contains(OWNER)), "{told:#?}");
+    // With our own account nobody is a person.
+    push_by(&fake, &daemon, DEV, "more.txt");
+    let third = forgejo::file(&fake, "Plums", &clean("plums"));
+    wait_paused(&daemon, "");
+    assert_ne!(daemon.task(third)["state"], "closed");
 }
