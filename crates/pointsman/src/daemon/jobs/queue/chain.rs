@@ -104,6 +104,10 @@ impl QueueWorker<'_> {
         main: &Sha,
     ) -> anyhow::Result<Option<Held>> {
         let config = &self.served.config;
+        // `merge-queue serve` has no inbox in which a person could settle it.
+        if self.served.embedded.is_none() && !config.forge.kind.is_hosted() {
+            return Ok(None);
+        }
         let decisions = self.jobs.read(|store| leaks::Decisions::read(store, config))?;
         let open = decisions.open(self.looked_at.findings(self.served, main, &entry.head));
         if let Some(rejected) = open.iter().find(|finding| decisions.is_rejected(finding)) {
