@@ -314,6 +314,7 @@ pub(crate) fn confine(
     command = sandbox::recorded(command, record.as_ref());
     let filter = if is_filtered { sandbox::open_filter()? } else { None };
     command = sandbox::filtered(command, filter.as_ref());
+    let (command, _files) = if is_sandbox { sandbox::with_copies(command) } else { (command, Vec::new()) };
     if !is_sandbox {
         signals::unshield_this_thread()?;
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointsman_core::sandbox::{Access, Limits, Network, Outside, Plan};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::process::{self, Run};
@@ -26,6 +27,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Of what bubblewrap says when it fails.
 const WHY_CHARS: usize = 200;
 
+/// The largest file that is copied into a sandbox instead of mounted.
+const COPIED_BYTES: u64 = 256 << 10;
 /// The option of bubblewrap for the filter of system calls.
 const FILTER_OPTION: &str = "--seccomp";
 
@@ -143,6 +146,37 @@ pub fn filtered(words: Vec<OsString>, filter: Option<&File>) -> Vec<OsString> {
     with_file(words, FILTER_OPTION, 1, filter)
 }
 
+/// The same words for a sandbox that has copies of the small files of `/etc` instead of a mount for each, which takes longer. The
+/// files are inherited by the program that this process becomes.
+pub fn with_copies(words: Vec<OsString>) -> (Vec<OsString>, Vec<File>) {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (mut copied, mut files) = (Vec::with_capacity(words.len()), Vec::new());
+    let mut at = 0;
+    while at < words.len() {
+        if let Some([option, from, to]) = words.get(at..at + 3)
+            && at + 3 <= end
+            && option == "--ro-bind"
+            && from == to
+            && let Some(file) = small_file_of_etc(Path::new(from))
+        {
+            copied.extend(["--file".into(), file.as_raw_fd().to_string().into(), to.clone()]);
+            files.push(file);
+            at += 3;
+        } else {
+            copied.push(words[at].clone());
+            at += 1;
+        }
+    }
+    (copied, files)
+}
+
+fn small_file_of_etc(path: &Path) -> Option<File> {
+    let meta = path.starts_with("/etc").then(|| fs::metadata(path).ok()).flatten()?;
+    let file = (meta.is_file() && meta.len() <= COPIED_BYTES).then(|| File::open(path).ok()).flatten()?;
+    fcntl_setfd(&file, FdFlags::empty()).ok()?;
+    Some(file)
+}
+
 fn with_file(mut words: Vec<OsString>, option: &str, at: usize, file: Option<&File>) -> Vec<OsString> {
     if let Some(file) = file {
         words.splice(at..at, [option.into(), file.as_raw_fd().to_string().into()]);
@@ -196,11 +230,12 @@ pub fn apply(limits: &Limits) -> rustix::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::path::Path;
 
     use pointsman_core::sandbox::{Access, Limits, Mount, Network, Outside, Plan, Purpose};
 
-    use super::{Bubblewrap, Lifetime, reason};
+    use super::{Bubblewrap, Lifetime, reason, with_copies};
 
     #[test]
     fn a_plan_becomes_words_in_its_order() {
@@ -227,6 +262,37 @@ mod tests {
             "--symlink usr/bin /bin --size 1024 --tmpfs /home/ann --bind /s/phases-1 /tmp --ro-bind /usr /usr \
              --remount-ro / --chdir /tree --"
         );
+    }
+
+    #[test]
+    fn small_files_of_etc_are_copied_and_nothing_else() {
+        let words = [
+            "bwrap",
+            "--ro-bind",
+            "/etc/passwd",
+            "/etc/passwd",
+            "--ro-bind",
+            "/etc/ssl",
+            "/etc/ssl",
+            "--ro-bind",
+            "/dev/null",
+            "/etc/passwd",
+            "--bind",
+            "/etc/group",
+            "/etc/group",
+            "--ro-bind",
+            "/etc/none",
+            "/etc/none",
+            "--",
+            "--ro-bind",
+            "/etc/passwd",
+            "/etc/passwd",
+        ];
+        let (copied, files) = with_copies(words.iter().map(Into::into).collect());
+        let [file] = &files[..] else { panic!("{copied:?}") };
+        let copied: Vec<&str> = copied.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(copied[..4], ["bwrap", "--file", &file.as_raw_fd().to_string(), "/etc/passwd"]);
+        assert_eq!(copied[4..], words[4..]);
     }
 
     #[test]

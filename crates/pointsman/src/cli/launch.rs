@@ -5,7 +5,27 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::failure::Failure;
+use super::network::Relay;
 use crate::daemon::Side;
+
+/// Runs a command that stands between the daemon and an agent or a test, if the command line is one. Several of them are part of
+/// every start, and the arguments of all other commands take a millisecond to set up.
+pub(crate) fn shortcut() -> Option<Result<ExitCode, Failure>> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match words.first()?.to_str()? {
+        "launch" => Some(alone::<Arguments>(&words)?.run()),
+        "enter" => Some(alone::<Enter>(&words)?.run()),
+        "confine" => Some(alone::<Confine>(&words)?.run()),
+        "relay" => Some(alone::<Relay>(&words)?.run()),
+        _ => None,
+    }
+}
+
+/// The arguments of one command. None for a mistake, which is told by whoever knows all commands.
+fn alone<A: Args>(words: &[OsString]) -> Option<A> {
+    let command = A::augment_args(clap::Command::new("pointsman"));
+    A::from_arg_matches(&command.try_get_matches_from(words).ok()?).ok()
+}
 
 /// Become the agent that SPEC describes; the daemon's own
 #[derive(Debug, Args)]

@@ -223,13 +223,21 @@ pub fn main() -> ExitCode {
     if let Some(code) = hook::shortcut() {
         return code;
     }
+    if let Some(done) = launch::shortcut() {
+        return finish(done, false);
+    }
     let arguments: Vec<OsString> = claude::with_plain_project(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error, &arguments),
     };
     let json = cli.global.json;
-    match run(cli) {
+    finish(run(cli), json)
+}
+
+/// The exit code of a command, after its failure was told.
+fn finish(done: Result<ExitCode, Failure>, json: bool) -> ExitCode {
+    match done {
         Ok(code) => code,
         Err(failure) => {
             failure.report(json);

@@ -159,6 +159,7 @@ fn enclose(sandbox: &LaunchSandbox, spec: &Path, launch: &Launch) -> std::io::Er
     let bubblewrap = Bubblewrap::at(&sandbox.bubblewrap);
     let words = bubblewrap.command(&sandbox.plan, &launch.cwd, Lifetime::Parent);
     let words = sandbox::filtered(sandbox::recorded(words, record.as_ref()), filter.as_ref());
+    let (words, _files) = sandbox::with_copies(words);
     let mut command = std::process::Command::new(&words[0]);
     command.args(&words[1..]).arg(&sandbox.program).args(["launch", "--inside"]).arg(spec).env_clear();
     if let Some(term) = std::env::var_os("TERM") {

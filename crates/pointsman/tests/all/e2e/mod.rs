@@ -68,11 +68,24 @@ mod webhooks;
 mod week;
 mod worth;
 
-use pointsman_testkit::Setup;
+use std::path::Path;
+
+use pointsman_adapters::process::find_program;
+use pointsman_testkit::{Setup, not_run};
 
 /// A project with a CI and without reviews, whose agent follows the script in the issue.
 fn shop() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_pointsman"))
+}
+
+/// Whether perl is there, which makes system calls by their numbers.
+#[track_caller]
+fn has_perl() -> bool {
+    let found = find_program("perl", std::env::var_os("PATH").as_deref(), Path::new("/")).is_some();
+    if !found {
+        not_run("perl", "it is not installed");
+    }
+    found
 }
 
 /// Writes a list and hands it in.

@@ -3,7 +3,7 @@
 use pointsman_adapters::sandbox::{Bubblewrap, landlock_version};
 use pointsman_testkit::{TestDaemon, not_run};
 
-use super::shop;
+use super::{has_perl, shop};
 
 /// Calls by number, with the error of each. A call that is answered prints `took`.
 const CALLS: &str = r#"
@@ -80,7 +80,7 @@ fn log_of_ci(mode: &str) -> (TestDaemon, String) {
 
 #[test]
 fn e2e_sandbox_walls_refuse_calls_that_no_build_needs_and_let_tools_work() {
-    if !works() {
+    if !works() || !has_perl() {
         return;
     }
     let (daemon, log) = log_of_ci("require");
@@ -114,6 +114,9 @@ fn e2e_sandbox_walls_refuse_calls_that_no_build_needs_and_let_tools_work() {
 
 #[test]
 fn e2e_sandbox_walls_are_not_there_outside() {
+    if !has_perl() {
+        return;
+    }
     let (daemon, log) = log_of_ci("off");
     let shown = daemon.json(&["sandbox", "show"]);
     assert_eq!((&shown["syscall_filter"], &shown["landlock"]), (&false.into(), &serde_json::Value::Null));
@@ -127,7 +130,7 @@ fn e2e_sandbox_walls_are_not_there_outside() {
 /// An agent with a terminal, and one without, find both walls; so does everything that it starts.
 #[test]
 fn e2e_sandbox_walls_stand_around_agents_of_both_kinds() {
-    if !works() {
+    if !works() || !has_perl() {
         return;
     }
     for runtime in ["tmux", "headless"] {
