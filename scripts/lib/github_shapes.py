@@ -17,7 +17,7 @@ OPERATIONS = [
     f"GET {R}/issues/{{issue_number}}/labels", f"POST {R}/issues/{{issue_number}}/labels",
     f"DELETE {R}/issues/{{issue_number}}/labels/{{name}}",
     f"GET {R}/labels", f"GET {R}/labels/{{name}}", f"POST {R}/labels",
-    f"GET {R}/collaborators/{{username}}/permission", f"GET {R}/branches/{{branch}}",
+    f"GET {R}/collaborators/{{username}}/permission", f"GET {R}/branches/{{branch}}", f"GET {R}/activity",
     f"GET {R}/pulls", f"POST {R}/pulls", f"GET {R}/pulls/{{pull_number}}", f"PATCH {R}/pulls/{{pull_number}}",
     f"GET {R}/pulls/{{pull_number}}/reviews", f"POST {R}/pulls/{{pull_number}}/reviews",
     f"GET {R}/pulls/{{pull_number}}/reviews/{{review_id}}/comments",
@@ -33,7 +33,7 @@ READ = set("""id login name full_name permissions push pull has_issues has_pull_
 labels assignee assignees comments created_at updated_at pull_request commit sha ref repo merged merged_at merge_commit_sha
 head base commit_id submitted_at path line original_line position original_position context total_count statuses check_runs
 status conclusion permission slug token expires_at details message uuid auto_merge stack draft event type ruleset_id
-current_user_can_bypass output annotations_count start_line end_line annotation_level""".split())
+current_user_can_bypass output annotations_count start_line end_line annotation_level actor after""".split())
 DEPTH = 5
 # Interfaces with so many kinds keep all of them.
 FEW = 12

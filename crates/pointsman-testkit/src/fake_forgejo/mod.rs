@@ -300,6 +300,7 @@ impl FakeForgejo {
             labels: Vec::new(),
             statuses: Vec::new(),
             requests: Vec::new(),
+            pushes: Vec::new(),
             traffic: Traffic::default(),
             recorded: None,
             apps: app::Apps::default(),
