@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pointsman::daemon::outcome::{Note, Outcome, PerformEffects, Performed};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::known_secrets::FoundSecrets;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
@@ -66,6 +67,15 @@ impl PerformEffects for Pretended {
     }
 }
 
+/// A secret in a commit.
+enum Holds {
+    Nothing,
+    /// It is told.
+    Shape,
+    /// It is not pushed.
+    Known,
+}
+
 impl Reality {
     fn act(&mut self, outgoing: &Outgoing, task: &Task) -> Outcome {
         let issue = task.key.issue;
@@ -73,11 +83,16 @@ impl Reality {
             Effect::ClaimIssue => self.claim(issue),
             Effect::StartSession { generation, .. } => self.start_session(task, *generation),
             Effect::EndSession { generation, exit } => self.end_session(task, *generation, *exit),
-            Effect::SyncBranch => Outcome::event(Event::BranchSynced {
-                head: self.sync(issue),
-                protected: vec![],
-                secret: None,
-            }),
+            Effect::SyncBranch => {
+                // A look at the branch finds the same as long as the branch is the same.
+                let found = FoundSecrets { what: "src/a.txt".to_owned(), fingerprints: vec!["1".to_owned()] };
+                let (head, secret) = match self.holds_secret(issue) {
+                    Holds::Known => (None, Some(found)),
+                    Holds::Shape => (self.sync(issue), Some(found)),
+                    Holds::Nothing => (self.sync(issue), None),
+                };
+                Outcome::event(Event::BranchSynced { head, protected: vec![], secret })
+            }
             Effect::OpenPullRequest => {
                 Outcome::event(Event::PullRequestOpened { number: self.ensure_pull_request(issue) })
             }
@@ -240,6 +255,17 @@ impl Reality {
     }
 
     /// The branch goes to the forge as it is in the gateway, if it holds anything of its own.
+    /// Whether the pushed commit holds a secret, by its name: looked at again, it is the same.
+    fn holds_secret(&mut self, issue: Number) -> Holds {
+        let pushed = self.session_files(issue).gateway.clone();
+        let number = pushed.map_or(0, |sha| sha.as_str().bytes().map(u32::from).sum::<u32>() % 16);
+        match number {
+            1 => Holds::Known,
+            2 => Holds::Shape,
+            _ => Holds::Nothing,
+        }
+    }
+
     fn sync(&mut self, issue: Number) -> Option<Sha> {
         let pushed = self.session_files(issue).gateway.clone()?;
         if self.main.iter().any(|landed| landed.sha == pushed) {
