@@ -40,8 +40,12 @@ impl ProxyDir {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(sandbox.0.join(SHOWN))?;
         let text = serde_json::to_vec(policy)?;
         phase_file::write_state_file(&sandbox.0.join(POLICY), &text)?;
-        ensure_running(self, program)?;
-        self.order(&format!("open {name}"))?;
+        let order = format!("open {name}");
+        // There is a proxy most of the time, and looking for it first would be a second conversation in every start.
+        if self.order(&order).is_err() {
+            ensure_running(self, program)?;
+            self.order(&order)?;
+        }
         Ok(sandbox)
     }
 
