@@ -23,7 +23,7 @@ pub(crate) fn shortcut() -> Option<Result<ExitCode, Failure>> {
 
 /// The arguments of one command. None for a mistake, which is told by whoever knows all commands.
 fn alone<A: Args>(words: &[OsString]) -> Option<A> {
-    let command = A::augment_args(clap::Command::new("pointsman"));
+    let command = A::augment_args(clap::Command::default());
     A::from_arg_matches(&command.try_get_matches_from(words).ok()?).ok()
 }
 
