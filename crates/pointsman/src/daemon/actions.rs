@@ -71,7 +71,13 @@ fn attend(world: &EffectPerformer, served: &Served, issue: &Issue, open: &[Issue
     };
     match (next, runs.last()) {
         (Next::Nothing, _) => Ok(()),
-        (Next::Begin, _) => begin(world, served, issue),
+        (Next::Begin, last) => {
+            // What was seen may be older than the label that we set since: nothing is run twice because of that.
+            let now = served.forge.issue(number)?.filter(|issue| issue.state == IssueState::Open);
+            let Some(now) = now else { return Ok(()) };
+            let facts = ActionFacts { labels: &now.labels, waits, runs: &runs, told: last.is_some() };
+            if plan(&facts) == Next::Begin { begin(world, served, &now) } else { Ok(()) }
+        }
         (Next::Report, Some(run)) => report(world, served, number, run),
         (Next::Block, Some(run)) => {
             let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
