@@ -20,6 +20,9 @@ pub struct Question {
     pub issue: Option<Number>,
     pub pr: Option<Number>,
     pub session: Option<String>,
+    /// Sessions that worked outside the sandbox on what is to be reviewed.
+    #[serde(default)]
+    pub outside: Vec<String>,
     pub asked_at: Time,
     /// How often it was asked.
     pub asked: u32,
@@ -69,6 +72,7 @@ impl Question {
             issue: source.issue,
             pr: source.pr,
             session: source.session.clone(),
+            outside: Vec::new(),
             asked_at: asked.asked_at.into(),
             asked: asked.notices,
             remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),

@@ -633,6 +633,7 @@ fn question() -> inbox::Question {
         issue: Some(3),
         pr: Some(9),
         session: Some(text("dev-shop-3.1")),
+        outside: vec![text("dev-shop-3.1")],
         asked_at: at(),
         asked: 2,
         remind_at: Some(at()),

@@ -6,6 +6,7 @@ use pointsman_store::{DaemonLock, SessionScope, lock};
 use super::context::Context;
 use super::failure::Failure;
 use crate::control::protocol::Request;
+use crate::daemon;
 
 /// A daemon that stops finishes what it has begun first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -14,14 +15,17 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Stop the daemon; sessions go on, and the next daemon finds them
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pointsman down\n  pointsman session stop --all && pointsman down")]
+#[command(
+    after_help = "Examples:\n  pointsman down\n  pointsman halt && pointsman down       before a reboot"
+)]
 pub(crate) struct Arguments {}
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("stopping the daemon")?;
         stop(context)?;
-        let sessions = match context.store()? {
+        // After a halt they have ended; what is still recorded is brought back by `resume`.
+        let sessions = match context.store()?.filter(|_| daemon::halt::in_force(&context.paths).is_none()) {
             Some(store) => store.sessions(None, SessionScope::Live)?.len(),
             None => 0,
         };

@@ -1,11 +1,11 @@
 //! Everything that waits for a person, over all projects, and the ways to settle it.
 
 use clap::{Args, Subcommand};
-use pointsman_core::part::question::{Owner, Question, QuestionId, Urgency, order};
+use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Urgency, order};
 use pointsman_core::task::held_up;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
-use pointsman_store::Store;
+use pointsman_store::{SessionScope, Store};
 use pointsman_view::inbox as view;
 
 use super::context::Context;
@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::table::{Cell, Table};
 use super::{style, time};
 use crate::control::protocol::{InboxCommand, Request};
+use crate::identity;
 
 /// Most of a question that is shown.
 const SHOWN_BYTES: usize = 16 * 1024;
@@ -113,7 +114,13 @@ fn list(context: &Context) -> Result<(), Failure> {
         questions.retain(|(asked, _)| asked.source.project == *project);
     }
     if context.out.is_json() {
-        return context.out.value(&questions.iter().map(shown).collect::<Vec<_>>());
+        let store = context.store()?;
+        let with_sessions = |question: &(Question, usize)| -> Result<view::Question, Failure> {
+            let outside = store.as_ref().map(|store| worked_outside(store, &question.0)).transpose()?;
+            Ok(view::Question { outside: outside.unwrap_or_default(), ..shown(question) })
+        };
+        let views: Vec<view::Question> = questions.iter().map(with_sessions).collect::<Result<_, _>>()?;
+        return context.out.value(&views);
     }
     let mut table = Table::new(["NO", "PROJECT", "KIND", "ABOUT", "SINCE", "QUESTION"]);
     let now = time::now();
@@ -130,11 +137,22 @@ fn list(context: &Context) -> Result<(), Failure> {
     context.out.table(&table, "Nothing waits for a person.")
 }
 
+/// The sessions that worked outside the sandbox on what is to be reviewed.
+fn worked_outside(store: &Store, asked: &Question) -> Result<Vec<String>, Failure> {
+    let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else {
+        return Ok(Vec::new());
+    };
+    let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
+    let own = rows.into_iter().filter(|row| row.issue == Some(issue));
+    Ok(own.filter(|row| identity::sandboxed(row) == Some(false)).map(|row| row.session).collect())
+}
+
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
     let held_up = held_up(&asked, &store.open_tasks()?);
+    let outside = worked_outside(&store, &asked)?;
     if context.out.is_json() {
-        return context.out.value(&shown(&(asked, held_up)));
+        return context.out.value(&view::Question { outside, ..shown(&(asked, held_up)) });
     }
     let colour = colour(&asked);
     let now = time::now();
@@ -144,6 +162,9 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
         format!("about    {}", about(&asked)),
     ];
     lines.extend(asked.source.session.as_deref().map(|session| format!("session  {session}")));
+    if !outside.is_empty() {
+        lines.push(format!("outside  {} worked without a sandbox", outside.join(", ")));
+    }
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
     if held_up > 0 {
         lines.push(format!("holds up {held_up} other tasks"));

@@ -48,6 +48,12 @@ fn e2e_attack_ci_that_approves_its_own_pull_request_approves_nothing() {
         assert_eq!(task["review"], "none", "{task:#}");
         let pr = daemon.pull_request(task["pr"].as_u64().unwrap());
         assert_eq!(pr["reviews"], serde_json::json!([]), "{pr:#}");
+        // Whoever reviews it is told where it was made.
+        let asked = daemon.wait_for("the question", || daemon.json(&["inbox"]).as_array()?.first().cloned());
+        let made = if outside { vec![format!("dev-shop-{issue}.1")] } else { Vec::new() };
+        assert_eq!(asked["outside"], serde_json::json!(made), "{asked:#}");
+        let shown = daemon.run(&["inbox", "show", &asked["id"].to_string()]).stdout;
+        assert_eq!(shown.contains("worked without a sandbox"), outside, "{shown}");
         // The same command counts when a person runs it.
         daemon.approve(issue);
         daemon.wait_closed(issue);

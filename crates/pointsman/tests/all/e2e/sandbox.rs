@@ -114,6 +114,34 @@ fn e2e_sandbox_ci_of_a_branch_reaches_nothing_but_its_checkout() {
     assert!(!daemon.session_files(99).join("tree/planted").exists());
 }
 
+/// What the gate printed for a branch that lands.
+fn probes_of_gate(mode: &str) -> (TestDaemon, String) {
+    let gate = format!("#!/bin/bash\n{PROBES}\necho 'end of the gate'\n");
+    let setup = shop().file("gate.sh", &gate).set("merge.gate", "[\"./gate.sh\"]");
+    let daemon = world(setup, mode);
+    daemon.start();
+    aim(&daemon);
+    let issue = daemon.file_issue("Apples", &super::clean("apples"));
+    daemon.wait_closed(issue);
+    let logs = fs::read_dir(daemon.state().join("projects/shop/logs")).unwrap();
+    let texts = logs.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    let log = texts.filter(|text| text.contains("end of the gate")).collect();
+    (daemon, log)
+}
+
+#[test]
+fn e2e_sandbox_the_gate_reaches_nothing_but_its_checkout() {
+    if !works() {
+        return;
+    }
+    let (daemon, log) = probes_of_gate("require");
+    assert_eq!(reached(&log), [""; 0], "{log}");
+    assert!(log.contains("kept from approve"), "the probes ran: {log}");
+    assert!(!daemon.path("home/planted").exists(), "inside there is another home");
+    let (_outside, log) = probes_of_gate("off");
+    assert!(REACHED_OUTSIDE.iter().all(|name| reached(&log).iter().any(|reached| reached == name)), "{log}");
+}
+
 #[test]
 fn e2e_sandbox_probes_of_ci_reach_their_targets_outside() {
     let (daemon, log) = probes_of_ci("off");
