@@ -64,13 +64,18 @@ pub fn picture(pane: &str) -> String {
 
 /// A question to a person.
 pub fn escalated(task: &Task) -> String {
-    let reason = task.reason.as_deref().unwrap_or("no reason was given");
-    format!(
-        "**A person is needed:** {}\n\nThe session waits. Answer with a comment here, or with \
-         `pointsman task answer {} \"…\"`.\n",
-        text::call_nobody(reason),
-        task.key.issue
-    )
+    let reason = text::call_nobody(task.reason.as_deref().unwrap_or("no reason was given"));
+    let issue = task.key.issue;
+    match super::question::is_yes_or_no(task.escalation.as_ref()) {
+        true => format!(
+            "**A person is needed:** {reason}\n\nThe session waits. Say yes or no with `pointsman inbox`. A comment here \
+             decides nothing; the agent gets it as an answer.\n"
+        ),
+        false => format!(
+            "**A person is needed:** {reason}\n\nThe session waits. Answer with a comment here, or with \
+             `pointsman task answer {issue} \"…\"`.\n"
+        ),
+    }
 }
 
 /// A run about an issue asks a person.

@@ -44,7 +44,8 @@ pub(super) fn log_block(log: &str) -> String {
 
 /// The log of the last run, where a question or a block is about it.
 fn ci_log(task: &Task) -> String {
-    let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == Cause::Ci);
+    let asks_about_ci =
+        task.escalation.as_ref().is_none_or(|asked| matches!(asked.cause, Cause::Ci | Cause::Hosts));
     match (task.contribution.ci(), asks_about_ci) {
         (Ci::Failed { .. } | Ci::TimedOut, true) => with_log(task.contribution.log_end()),
         (Ci::None | Ci::Pending { .. } | Ci::Passed | Ci::Failed { .. } | Ci::TimedOut, _) => String::new(),
@@ -98,14 +99,16 @@ fn notice(title: String, body: String, urgent: bool) -> Notice {
 /// A person is asked.
 pub fn escalated(task: &Task, repeat: u32) -> Notice {
     let again = if repeat > 0 { format!(" (asked {} times)", repeat + 1) } else { String::new() };
+    let answer = match super::question::is_yes_or_no(task.escalation.as_ref()) {
+        true => "Decide: pointsman inbox".to_owned(),
+        false => format!("Answer: pointsman task answer {} \"…\", or comment on the issue", task.key.issue),
+    };
     Notice {
         title: format!("{} needs a person{again}", task.key),
         body: format!(
-            "{}\nWhy: {}\nAnswer: pointsman task answer {} \"…\", or comment on the issue\nLook: pointsman \
-             session attach {}{}",
+            "{}\nWhy: {}\n{answer}\nLook: pointsman session attach {}{}",
             about(task),
             because(task),
-            task.key.issue,
             task.key.issue,
             ci_log(task)
         ),

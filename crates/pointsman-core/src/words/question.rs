@@ -65,6 +65,11 @@ pub fn hosts_denied(reason: &str) -> String {
     format!("The tests may not reach these hosts. Do without them, or ask a person.{why}")
 }
 
+/// Whether words alone do not settle what a task asks.
+pub(super) fn is_yes_or_no(asked: Option<&Question>) -> bool {
+    asked.is_some_and(|asked| asked.kind.takes(Act::Approve))
+}
+
 /// The commands that settle it.
 pub fn settle(question: &Question) -> Vec<String> {
     let Some(id) = question.id else { return Vec::new() };

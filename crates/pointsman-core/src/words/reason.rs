@@ -8,8 +8,6 @@ use crate::snapshot::Unreadable;
 use crate::task::{Refusal, RefusalStatus};
 use crate::text;
 
-/// How many hosts are named.
-const HOSTS_SHOWN: usize = 8;
 /// How much of an outside text fits into a reason.
 const QUOTE_CHARS: usize = 300;
 
@@ -87,17 +85,17 @@ pub fn infra(reason: &str) -> String {
     format!("CI infrastructure failed again: {}", text::clean_line(reason, QUOTE_CHARS))
 }
 
-/// The tests were refused hosts.
+/// The tests were refused hosts. All of them are named in full: a person decides about each.
 pub fn unreached(hosts: &[String]) -> String {
-    let shown: Vec<String> = hosts.iter().take(HOSTS_SHOWN).map(|host| text::clean_line(host, 80)).collect();
-    let more = match hosts.len().saturating_sub(HOSTS_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "may its tests reach {}{more}? They asked for it and failed; the sandbox allows it to nobody yet",
-        shown.join(", ")
-    )
+    let named = hosts.join(", ");
+    match hosts.len() {
+        1 => format!(
+            "the sandbox refused its tests {named}, and they failed. May CI and gates of this project reach that host?"
+        ),
+        count => format!(
+            "the sandbox refused its tests {count} hosts, and they failed. May CI and gates of this project reach {named}?"
+        ),
+    }
 }
 
 /// Nobody looked at it.

@@ -114,25 +114,15 @@ fn answer(
             taken.map(drop)
         }
         (Owner::Task(issue), InboxCommand::Answer { text, by }) => {
-            let key = TaskKey { project: project.clone(), issue: *issue };
-            let event = Event::Answered { by: by.clone(), text: text.clone() };
-            let input = Input { answers: Some(id), ..Input::new(key, event) };
-            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
-            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+            task_answered(engine, project, *issue, id, (by, text.clone()), now)?
+        }
+        (Owner::Task(issue), InboxCommand::Reject { reason, by }) if asked.kind == Kind::HostAccess => {
+            let text = words::question::hosts_denied(reason);
+            task_answered(engine, project, *issue, id, (by, text), now)?
         }
         (Owner::Task(issue), InboxCommand::Approve { by }) if asked.kind == Kind::HostAccess => {
             let key = TaskKey { project: project.clone(), issue: *issue };
-            let (inputs, change) = hosts_allowed(engine, &key, id, by, now)?;
-            let taken = engine.take_with(&inputs, vec![change], now)?.into_iter().next().unwrap_or(Ok(()));
-            taken.map_err(|why| NotTaken::Refused(why.to_string()))
-        }
-        (Owner::Task(issue), InboxCommand::Reject { reason, by }) if asked.kind == Kind::HostAccess => {
-            let key = TaskKey { project: project.clone(), issue: *issue };
-            let text = words::question::hosts_denied(reason);
-            let input =
-                Input { answers: Some(id), ..Input::new(key, Event::Answered { by: by.clone(), text }) };
-            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
-            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+            hosts_allowed(engine, &key, id, by, now)?
         }
         (Owner::Vault(action), InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {
             decide(engine, &asked, action, command, now)?
@@ -163,18 +153,37 @@ fn answer(
     }
 }
 
+/// A task's session gets these words.
+fn task_answered(
+    engine: &mut Engine,
+    project: &ProjectName,
+    issue: Number,
+    id: QuestionId,
+    (by, text): (&str, String),
+    now: Timestamp,
+) -> Result<Result<(), NotTaken>, pointsman_store::Error> {
+    let key = TaskKey { project: project.clone(), issue };
+    let event = Event::Answered { by: by.to_owned(), text };
+    let input = Input { answers: Some(id), ..Input::new(key, event) };
+    let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+    Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
+}
+
 /// The hosts that the tests of a task asked for are allowed. The same commit is tested again, and so are those of all other
 /// tasks that wait for nothing else.
 fn hosts_allowed(
-    engine: &Engine,
+    engine: &mut Engine,
     key: &TaskKey,
     id: QuestionId,
     by: &str,
     now: Timestamp,
-) -> Result<(Vec<Input>, Change), pointsman_store::Error> {
-    let task = engine.tasks().get(key);
-    let hosts = task.map(|task| task.contribution.refused_hosts().to_vec()).unwrap_or_default();
-    let (trust, change) = projects::allow_hosts(engine, &key.project, &hosts, now)?;
+) -> Result<Result<(), NotTaken>, pointsman_store::Error> {
+    let waiting = |task: &Task| task.escalation.as_ref().is_some_and(|asked| asked.id == Some(id));
+    let Some(task) = engine.tasks().get(key).filter(|task| waiting(task)) else {
+        return Ok(Err(NotTaken::Missing));
+    };
+    let hosts = task.contribution.refused_hosts();
+    let (trust, change) = projects::allow_hosts(engine, &key.project, hosts, now)?;
     let event = || Event::HostsAllowed { by: by.to_owned() };
     let waits = |task: &&Task| {
         let refused = task.contribution.refused_hosts();
@@ -183,7 +192,9 @@ fn hosts_allowed(
     let others = engine.tasks().values().map(Arc::as_ref).filter(waits);
     let first = Input { answers: Some(id), ..Input::new(key.clone(), event()) };
     let inputs = std::iter::once(first).chain(others.map(|task| Input::new(task.key.clone(), event())));
-    Ok((inputs.collect(), change))
+    let inputs: Vec<Input> = inputs.collect();
+    let taken = engine.take_with(&inputs, vec![change], now)?.into_iter().next().unwrap_or(Ok(()));
+    Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
 }
 
 /// A yes or no to a vault action. It counts for exactly what the question names.

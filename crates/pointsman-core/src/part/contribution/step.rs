@@ -23,6 +23,9 @@ pub struct OwnerFacts<'a> {
 
 type Reactions = Vec<Reaction>;
 
+/// The most hosts that one question is about.
+const HOSTS_ASKED: usize = 8;
+
 impl Contribution {
     /// Takes in a fact. What it says about a commit that is not the head is refused.
     pub fn happened(&mut self, fact: &Fact<'_>, around: &OwnerFacts<'_>) -> Result<Reactions, Refused> {
@@ -346,6 +349,8 @@ impl Contribution {
     /// Trying again changes nothing, and neither does another commit: a person decides about the hosts.
     fn unreached(&mut self, hosts: &[String], reactions: &mut Reactions) {
         self.rest();
+        // A person sees every host that a yes allows. What is left over is asked about after the next run.
+        let hosts = &hosts[..hosts.len().min(HOSTS_ASKED)];
         if let Some(pushed) = self.pushed_mut() {
             pushed.hosts = hosts.to_vec();
         }

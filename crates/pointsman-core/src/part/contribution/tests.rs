@@ -343,6 +343,14 @@ fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_
     road.asked = None;
     assert_eq!(road.ci(&CiVerdict::Passed), "record tell:CiPassed awaits:Review review");
 
+    // More than one question can show are not asked about at once.
+    let many: Vec<String> = (0..20).map(|n| format!("host-{n}.example.org:443")).collect();
+    let mut road = Road::pushed('a');
+    road.ci(&CiVerdict::Unreached { hosts: many.clone(), log: String::new() });
+    assert_eq!(road.part.refused_hosts(), &many[..8]);
+    let asked = crate::words::reason::unreached(road.part.refused_hosts());
+    assert!(road.part.refused_hosts().iter().all(|host| asked.contains(host)), "{asked}");
+
     // The gate is asked again, and CI is not.
     let mut road = Road::queued();
     assert_eq!(road.queue(&QueueOutcome::Unreached { hosts, log: String::new() }), "ask:Hosts");

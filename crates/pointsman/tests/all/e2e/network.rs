@@ -9,10 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pointsman_adapters::sandbox::Bubblewrap;
-use pointsman_testkit::{TestDaemon, not_run};
+use pointsman_testkit::TestDaemon;
 
-use super::shop;
+use super::{sandbox_works, shop};
 
 /// A server on the loopback interface of the machine that counts who comes, by TCP and by UDP.
 struct Canary {
@@ -88,16 +87,6 @@ test "$https_proxy" = "$HTTP_PROXY" && test "$ALL_PROXY" = "$all_proxy" && echo 
 rm -f out
 "#;
 
-fn works() -> bool {
-    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
-        Ok(_) => true,
-        Err(why) => {
-            not_run("bwrap", &format!("{why:?}"));
-            false
-        }
-    }
-}
-
 /// What the probes are about.
 struct World {
     daemon: TestDaemon,
@@ -153,7 +142,7 @@ fn inside(text: &str, world: &World) {
 
 #[test]
 fn e2e_sandbox_network_of_ci_leads_only_to_what_is_listed() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let ci = format!("#!/bin/bash\n{PROBES}\n! grep -rn BUG src\n");
@@ -199,7 +188,7 @@ while read -r line; do case $line in *Merged*) echo PHASE:done > "$PHASE_FILE" ;
 
 #[test]
 fn e2e_sandbox_network_of_an_agent_leads_only_to_what_is_listed_and_survives_the_proxy() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let world = world("require", Some(&AGENT.replace("PROBES", PROBES)), "#!/bin/sh\ntrue\n");
@@ -242,7 +231,7 @@ fn needs_host(port: u16) -> String {
 
 #[test]
 fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_commits_are_tested_again() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let canary = Canary::start();
@@ -257,6 +246,16 @@ fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_c
         assert_eq!(task["attempts"]["ci_fixes"], 0, "{task}");
     }
     assert_eq!(canary.visits(), 0);
+    // Words would go to the agent and allow nothing: people are told what helps.
+    let told = daemon.wait_for("people to be told", || {
+        let notices = daemon.notices();
+        let body =
+            notices.iter().find_map(|notice| notice["body"].as_str().filter(|body| body.contains(&host)))?;
+        Some(body.to_owned())
+    });
+    assert!(told.contains("pointsman inbox") && !told.contains("task answer"), "{told}");
+    let comments = daemon.comments(issues[0]).join("\n");
+    assert!(comments.contains("pointsman inbox") && !comments.contains("task answer"), "{comments}");
     let asked: Vec<_> = daemon.json(&["inbox"]).as_array().unwrap().clone();
     assert_eq!(asked.iter().filter(|one| one["kind"] == "host_access").count(), 2, "{asked:?}");
     let id = asked.iter().find(|one| one["issue"] == issues[0]).unwrap()["id"].to_string();
@@ -276,7 +275,7 @@ fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_c
 
 #[test]
 fn e2e_sandbox_network_an_agent_whose_host_is_denied_hears_it_and_the_host_stays_closed() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let canary = Canary::start();
@@ -296,7 +295,7 @@ fn e2e_sandbox_network_an_agent_whose_host_is_denied_hears_it_and_the_host_stays
 
 #[test]
 fn e2e_sandbox_network_a_run_that_learns_shows_the_hosts_and_a_yes_keeps_them() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let canary = Canary::start();
@@ -316,6 +315,6 @@ fn e2e_sandbox_network_a_run_that_learns_shows_the_hosts_and_a_yes_keeps_them() 
     let issue = daemon.file_issue("Apples", &super::clean("apples"));
     daemon.wait_closed(issue);
     assert_eq!(daemon.json(&["sandbox", "learn"])["hosts"], serde_json::json!([]));
-    let left = fs::read_dir(daemon.state().join("projects/shop/learning")).unwrap().count();
+    let left = fs::read_dir(daemon.state().join("projects/shop/trials")).unwrap().count();
     assert_eq!(left, 0);
 }
