@@ -15,7 +15,7 @@ use super::client::Client;
 /// first is not answered yet. Dropping it ends the client process and nothing else.
 #[derive(Debug)]
 pub(super) struct Control {
-    child: Mutex<Child>,
+    child: Child,
     input: Mutex<Input>,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -72,7 +72,7 @@ impl Control {
             waiting.queue.clear();
         });
         let input = Mutex::new(Input { stdin, asked: 0 });
-        let control = Control { child: Mutex::new(child), input, waiting };
+        let control = Control { child, input, waiting };
         control.ask(OsStr::new("display-message -p hello"), limit)?;
         Ok(control)
     }
@@ -112,9 +112,8 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         // The client would leave by itself at the end of its input, but a stuck server could hold it.
-        let mut child = lock(&self.child);
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -5,7 +5,7 @@ use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Urgency,
 use pointsman_core::task::held_up;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
-use pointsman_store::{SessionScope, Store};
+use pointsman_store::{SessionRow, SessionScope, Store};
 use pointsman_view::inbox as view;
 
 use super::context::Context;
@@ -114,12 +114,16 @@ fn list(context: &Context) -> Result<(), Failure> {
         questions.retain(|(asked, _)| asked.source.project == *project);
     }
     if context.out.is_json() {
-        let store = context.store()?;
-        let with_sessions = |question: &(Question, usize)| -> Result<view::Question, Failure> {
-            let outside = store.as_ref().map(|store| worked_outside(store, &question.0)).transpose()?;
-            Ok(view::Question { outside: outside.unwrap_or_default(), ..shown(question) })
+        let reviewed = questions.iter().any(|(asked, _)| asked.kind == Kind::Review);
+        let rows = match context.store()?.filter(|_| reviewed) {
+            Some(store) => store.sessions(None, SessionScope::All)?,
+            None => Vec::new(),
         };
-        let views: Vec<view::Question> = questions.iter().map(with_sessions).collect::<Result<_, _>>()?;
+        let view = |question: &(Question, usize)| view::Question {
+            outside: worked_outside(&rows, &question.0),
+            ..shown(question)
+        };
+        let views: Vec<view::Question> = questions.iter().map(view).collect();
         return context.out.value(&views);
     }
     let mut table = Table::new(["NO", "PROJECT", "KIND", "ABOUT", "SINCE", "QUESTION"]);
@@ -138,19 +142,17 @@ fn list(context: &Context) -> Result<(), Failure> {
 }
 
 /// The sessions that worked outside the sandbox on what is to be reviewed.
-fn worked_outside(store: &Store, asked: &Question) -> Result<Vec<String>, Failure> {
-    let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else {
-        return Ok(Vec::new());
-    };
-    let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
-    let own = rows.into_iter().filter(|row| row.issue == Some(issue));
-    Ok(own.filter(|row| identity::sandboxed(row) == Some(false)).map(|row| row.session).collect())
+fn worked_outside(rows: &[SessionRow], asked: &Question) -> Vec<String> {
+    let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else { return Vec::new() };
+    let own = rows.iter().filter(|row| row.project == asked.source.project && row.issue == Some(issue));
+    own.filter(|row| identity::sandboxed(row) == Some(false)).map(|row| row.session.clone()).collect()
 }
 
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
     let held_up = held_up(&asked, &store.open_tasks()?);
-    let outside = worked_outside(&store, &asked)?;
+    let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
+    let outside = worked_outside(&rows, &asked);
     if context.out.is_json() {
         return context.out.value(&view::Question { outside, ..shown(&(asked, held_up)) });
     }

@@ -15,7 +15,7 @@ use pointsman_view::sandbox::Learned;
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::merge_queue::end_on_signal;
-use super::prompt;
+use super::{prompt, time};
 use crate::daemon;
 use crate::enclosure::Checkout;
 use crate::paths::ProjectPaths;
@@ -32,8 +32,8 @@ pub(super) fn learn(context: &Context, yes: bool) -> Result<(), Failure> {
         None => None,
     };
     if accepted.is_none_or(|accepted| !accepted.differences(&asked).is_empty()) {
-        return Err(Failure::refused("settings of this project wait for you, and CI is one of them")
-            .hint(words::trust::register_hint(".")));
+        let why = "settings of this project wait for your yes; only then is it clear which CI would run";
+        return Err(Failure::refused(why).hint(words::trust::register_hint(".")));
     }
     let mut learned = run(context, &project)?;
     if context.out.is_json() {
@@ -87,7 +87,8 @@ fn ask(context: &Context, learned: &Learned, yes: bool) -> Result<bool, Failure>
 
 fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     let config = &project.config;
-    let Some(command) = config.gate() else {
+    let ci = config.ci.command.as_deref().filter(|_| config.ci.kind.runs_here());
+    let Some(command) = ci.or_else(|| config.gate()) else {
         return Err(Failure::refused(
             "CI does not run on this machine (ci.kind), so there is nothing to learn",
         ));
@@ -100,9 +101,9 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     }
     let paths = context.paths.project(&config.name);
     let (mirror, sha) = main_branch(context, project)?;
-    let root = paths.root().join("learning");
-    fs::create_dir_all(&root)?;
-    let dir = root.join(format!("run-{}", std::process::id()));
+    // Beside branches that are tried: what a killed command leaves there is removed after a day.
+    fs::create_dir_all(paths.trials())?;
+    let dir = paths.trials().join(format!("{}-{}-learn", time::now().0, std::process::id()));
     checkout_exact(&mirror, &sha, &dir).map_err(anyhow::Error::from)?;
     let log_path = dir.with_extension("log");
     context.out.say(format!("Running {} on {} with an open network …", command.join(" "), sha.short()));
@@ -111,7 +112,7 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     let ended = (|| {
         let run = daemon::run_in_checkout(&enclosure, config, &paths, &sha, &checkout)?;
         let job = run.env("PROJECT_NAME", config.name.as_str()).start_job(&log_path)?;
-        end_on_signal(job.killer()).map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
+        end_on_signal(job.killer()).map_err(|failure| anyhow::anyhow!(failure.message().to_owned()))?;
         anyhow::Ok(job.wait(config.timing.ci_timeout.into())?)
     })();
     let hosts = enclosure.unlisted(&name);

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(50);
 /// The most that is handed on of a log; its middle is left out beyond that.
 const MOST: usize = 4 << 20;
 /// What the program needs to find its files.
-const INHERITED: [&str; 10] = [
+const INHERITED: [&str; 11] = [
     "PATH",
     "HOME",
     "LANG",
@@ -29,6 +29,7 @@ const INHERITED: [&str; 10] = [
     "XDG_RUNTIME_DIR",
     "POINTSMAN_STATE_DIR",
     "POINTSMAN_RUNTIME_DIR",
+    "POINTSMAN_MACHINE_CONFIG",
 ];
 
 /// What the command prints.

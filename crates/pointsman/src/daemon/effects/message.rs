@@ -126,9 +126,10 @@ impl EffectPerformer {
             id.session(generation),
             AgentInput { operation, text: line, last: headline == Headline::SaveAndExit },
         );
-        // Most are where they were when they started: one question to tmux less.
-        let known = self.read(|store| store.session(&session))?.and_then(|row| row.pane);
-        if let Some(pane) = known.filter(|_| !has_doors)
+        // Most are where they were when they started: one question to tmux less. Whatever else is answered, the session is
+        // looked for; the operation keeps words from being typed twice.
+        let pane = self.read(|store| store.session(&session))?.and_then(|row| row.pane);
+        if let Some(pane) = pane.filter(|_| !has_doors)
             && let Ok(sent @ (Sent::Sent | Sent::Duplicate)) =
                 self.drivers.say_in(&pane, &epoch(&session), &words)
         {

@@ -71,11 +71,24 @@ mod worth;
 use std::path::Path;
 
 use pointsman_adapters::process::find_program;
+use pointsman_adapters::sandbox::Bubblewrap;
 use pointsman_testkit::{Setup, not_run};
 
 /// A project with a CI and without reviews, whose agent follows the script in the issue.
 fn shop() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_pointsman"))
+}
+
+/// Whether a sandbox can be built here.
+#[track_caller]
+fn sandbox_works() -> bool {
+    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
+        Ok(_) => true,
+        Err(why) => {
+            not_run("bwrap", &format!("{why:?}"));
+            false
+        }
+    }
 }
 
 /// Whether perl is there, which makes system calls by their numbers.

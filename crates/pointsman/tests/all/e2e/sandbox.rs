@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use pointsman_adapters::sandbox::Bubblewrap;
-use pointsman_testkit::{Setup, TestDaemon, not_run};
+use pointsman_testkit::{Setup, TestDaemon};
 
-use super::shop;
+use super::{sandbox_works, shop};
 
 /// Each probe names something that it must not reach; `reached` is printed for those that it does. The targets are lines
 /// of a file in the tree.
@@ -41,17 +40,6 @@ const REACHED_OUTSIDE: [&str; 8] = [
     "forge-repository",
     "checkout",
 ];
-
-/// Whether a sandbox can be built here.
-fn works() -> bool {
-    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
-        Ok(_) => true,
-        Err(why) => {
-            not_run("bwrap", &format!("{why:?}"));
-            false
-        }
-    }
-}
 
 /// A world with something to find in it. Its daemon is not started.
 fn world(setup: Setup, mode: &str) -> TestDaemon {
@@ -104,7 +92,7 @@ fn probes_of_ci(mode: &str) -> (TestDaemon, String) {
 
 #[test]
 fn e2e_sandbox_ci_of_a_branch_reaches_nothing_but_its_checkout() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let (daemon, log) = probes_of_ci("require");
@@ -131,7 +119,7 @@ fn probes_of_gate(mode: &str) -> (TestDaemon, String) {
 
 #[test]
 fn e2e_sandbox_the_gate_reaches_nothing_but_its_checkout() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let (daemon, log) = probes_of_gate("require");
@@ -189,7 +177,7 @@ fn agent_lands(mode: &str, runtime: &str) -> (TestDaemon, u64) {
 
 #[test]
 fn e2e_sandbox_an_agent_works_inside_and_reaches_nothing_else() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let (daemon, issue) = agent_lands("require", "tmux");
@@ -233,7 +221,7 @@ fn e2e_sandbox_linked_trees_count_as_outside_and_require_refuses_them() {
 
 #[test]
 fn e2e_sandbox_show_tells_what_a_session_sees() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let daemon = shop().set("roles.action.sandbox.containers", "true").start();
@@ -271,7 +259,7 @@ while read -r line; do case "$line" in *Merged*) echo PHASE:done > "$PHASE_FILE"
 
 #[test]
 fn e2e_sandbox_a_lock_that_a_killed_git_left_is_gone_before_the_successor_begins() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let daemon = shop().set("sandbox.mode", "\"require\"").agent(KILLED_IN_GIT).start();
@@ -283,7 +271,7 @@ fn e2e_sandbox_a_lock_that_a_killed_git_left_is_gone_before_the_successor_begins
 
 #[test]
 fn e2e_sandbox_a_session_reads_its_own_task_log_and_pull_request_and_no_other() {
-    if !works() {
+    if !sandbox_works() {
         return;
     }
     let program = env!("CARGO_BIN_EXE_pointsman");

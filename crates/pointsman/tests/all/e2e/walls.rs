@@ -1,9 +1,9 @@
 //! The walls beside the mounts, from inside: refused system calls, Landlock, and that the tools of builds do not notice.
 
-use pointsman_adapters::sandbox::{Bubblewrap, landlock_version};
+use pointsman_adapters::sandbox::landlock_version;
 use pointsman_testkit::{TestDaemon, not_run};
 
-use super::{has_perl, shop};
+use super::{has_perl, sandbox_works, shop};
 
 /// Calls by number, with the error of each. A call that is answered prints `took`.
 const CALLS: &str = r#"
@@ -57,16 +57,6 @@ if kill -0 1 2> /dev/null; then echo "signals reach others"; else echo "signals 
 rm -rf work out
 "#;
 
-fn works() -> bool {
-    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
-        Ok(_) => true,
-        Err(why) => {
-            not_run("bwrap", &format!("{why:?}"));
-            false
-        }
-    }
-}
-
 fn log_of_ci(mode: &str) -> (TestDaemon, String) {
     let ci = format!(
         "#!/bin/bash\nexport GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a\n{TOOLS}\n{CALLS}\ntrue\n"
@@ -80,7 +70,7 @@ fn log_of_ci(mode: &str) -> (TestDaemon, String) {
 
 #[test]
 fn e2e_sandbox_walls_refuse_calls_that_no_build_needs_and_let_tools_work() {
-    if !works() || !has_perl() {
+    if !sandbox_works() || !has_perl() {
         return;
     }
     let (daemon, log) = log_of_ci("require");
@@ -130,7 +120,7 @@ fn e2e_sandbox_walls_are_not_there_outside() {
 /// An agent with a terminal, and one without, find both walls; so does everything that it starts.
 #[test]
 fn e2e_sandbox_walls_stand_around_agents_of_both_kinds() {
-    if !works() || !has_perl() {
+    if !sandbox_works() || !has_perl() {
         return;
     }
     for runtime in ["tmux", "headless"] {

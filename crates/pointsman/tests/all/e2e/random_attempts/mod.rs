@@ -8,12 +8,11 @@ mod generator;
 
 use std::fs;
 
-use pointsman_adapters::sandbox::Bubblewrap;
-use pointsman_testkit::{Setup, TestDaemon, not_run};
+use pointsman_testkit::{Setup, TestDaemon};
 
 use self::canaries::Canaries;
 use self::generator::{Attempt, attempts, lines};
-use super::{has_perl, shop};
+use super::{has_perl, sandbox_works, shop};
 
 const ATTEMPTS: usize = 200;
 const SEED: u64 = 20_261_117;
@@ -71,16 +70,6 @@ impl World {
     }
 }
 
-fn works() -> bool {
-    match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
-        Ok(_) => true,
-        Err(why) => {
-            not_run("bwrap", &format!("{why:?}"));
-            false
-        }
-    }
-}
-
 const CI: &str = "#!/bin/bash\nperl attempts.pl attempts\ntrue\n";
 
 const AGENT: &str = r#"
@@ -112,7 +101,7 @@ fn made_by_agent(mode: &str) -> (World, String) {
 
 #[test]
 fn e2e_sandbox_random_attempts_of_ci_reach_nothing() {
-    if works() && has_perl() {
+    if sandbox_works() && has_perl() {
         let (mut world, report) = made_by_ci("require");
         world.nothing_reached(&report);
     }
@@ -120,7 +109,7 @@ fn e2e_sandbox_random_attempts_of_ci_reach_nothing() {
 
 #[test]
 fn e2e_sandbox_random_attempts_of_an_agent_reach_nothing() {
-    if works() && has_perl() {
+    if sandbox_works() && has_perl() {
         let (mut world, report) = made_by_agent("require");
         world.nothing_reached(&report);
     }
