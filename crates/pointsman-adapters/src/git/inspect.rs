@@ -1,6 +1,8 @@
 //! Questions about commits, asked in the mirror. Nothing of a repository's content can make git run a program here:
 //! drivers need configuration, and ours has none; the flags say so once more.
 
+use std::path::{Component, Path};
+
 use pointsman_core::ids::Sha;
 
 use super::mirror::Mirror;
@@ -10,6 +12,8 @@ use super::{Call, Error};
 const LOG_LINES: usize = 200;
 /// The most text of a change list.
 const STAT_CAP: usize = 16 << 10;
+/// How far back commits are looked for that changed a few files.
+const LATELY: &str = "--since=90.days.ago";
 /// The most text of a log.
 const LOG_CAP: usize = 64 << 10;
 
@@ -112,6 +116,26 @@ impl Mirror {
             .capped_text(LOG_CAP)
     }
 
+    /// The newest commits of a history that changed one of these paths, a line for each. Paths that `head` has not got are left out.
+    pub fn log_of_paths(&self, head: &Sha, paths: &[String], most: usize) -> Result<String, Error> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).filter(|path| is_inside(path)).collect();
+        if paths.is_empty() {
+            return Ok(String::new());
+        }
+        let there = self.present(head, &paths)?;
+        if there.is_empty() {
+            return Ok(String::new());
+        }
+        self.call("log")
+            .args(["--no-show-signature", "--no-color", "--format=%h %s"])
+            .arg(format!("--max-count={most}"))
+            // Git walks back until it has found enough, which may be to the beginning of a long history.
+            .arg(LATELY)
+            .args([head.as_str(), "--"])
+            .args(&there)
+            .capped_text(LOG_CAP)
+    }
+
     /// Identifies what `head` changed since it left `base`.
     ///
     /// Not `git patch-id`: that one ignores white space or binary content, and an approval must not cover either.
@@ -152,6 +176,12 @@ impl Mirror {
             .args(form)
             .args([&format!("{base}...{head}"), "--"])
     }
+}
+
+/// Whether a path stays inside of a repository; git calls the others an error.
+fn is_inside(path: &str) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    !path.is_empty() && Path::new(path).components().all(plain)
 }
 
 /// NUL-terminated paths, as text for people.

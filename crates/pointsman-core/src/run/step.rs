@@ -469,6 +469,13 @@ impl<'a> Draft<'a> {
             Reaction::HooksSilent => {
                 self.notify(words::run::notice(&self.run, words::reason::HOOKS_SILENT));
             }
+            Reaction::Remind => {
+                let mut reactions = Vec::new();
+                let words =
+                    words::message::no_phase_of_run(self.run.next_step().map(|step| step.id.as_str()));
+                self.run.session.tell(Headline::WritePhase, words, &mut reactions);
+                self.follow(reactions);
+            }
         }
     }
 }

@@ -24,6 +24,9 @@ pub fn hidden(comment: &str) -> String {
 /// How many lines of a pane a diagnosis shows.
 pub const DIAGNOSIS_LINES: usize = 50;
 
+/// The beginning of the marker of the gardener's comments, in which it suggests acceptance criteria.
+pub const GARDENER_MARK: &str = "<!-- pointsman:gardener-";
+
 /// Finds a comment of ours again: hidden in the rendered text.
 pub fn marker(key: &str) -> String {
     format!("<!-- pointsman:{key} -->")

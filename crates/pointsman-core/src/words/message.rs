@@ -29,6 +29,35 @@ pub fn unusable_result(why: &str) -> (String, String) {
     (" when your result is corrected: it cannot be used.".to_owned(), details)
 }
 
+/// An agent that sits at its prompt and has not said where it is.
+pub fn no_phase(task: &Task) -> (String, String) {
+    let details = format!(
+        "You are at your prompt, and the phase file says nothing about your last work. Nobody looks at it before it does.\n\n\
+         - Committed and pushed with `git push origin HEAD` (branch `{}`): `echo PHASE:awaiting_ci > \"$PHASE_FILE\"`\n\
+         - Not finished: go on, and write the phase as the last thing you do.\n\
+         - Only a person can decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \"$PHASE_FILE\"`\n\
+         - It cannot be done: the same with `PHASE:failed`\n",
+        task.contribution.branch
+    );
+    (": you are at your prompt, and the phase file says nothing about your last work.".to_owned(), details)
+}
+
+/// The same for the session of a run.
+pub fn no_phase_of_run(next_step: Option<&str>) -> (String, String) {
+    let next = next_step.map_or_else(
+        || "All steps are done: write your result as the prompt describes it".to_owned(),
+        |step| {
+            format!("The step {step} is not done: go on with it, and say `pointsman step done {step}`. After the last one write your result")
+        },
+    );
+    let details = format!(
+        "You are at your prompt, and the run is not over. {next}, and then `echo PHASE:done > \"$PHASE_FILE\"`. If only a person can \
+         decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \"$PHASE_FILE\"`. If it cannot be done: the same with \
+         `PHASE:failed`.\n"
+    );
+    (": you are at your prompt, and the run is not over.".to_owned(), details)
+}
+
 /// A branch that was not pushed, because a secret is in it.
 pub fn withheld(what: &str) -> (String, String) {
     let details = format!(

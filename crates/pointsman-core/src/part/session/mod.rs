@@ -54,6 +54,9 @@ pub struct Session {
     pub anew: bool,
     /// Consecutive looks that found it idle at its prompt.
     pub idle_looks: u32,
+    /// It was asked for a phase since it wrote one, and is not asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminded: bool,
     /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
     pub parked_until: Option<Timestamp>,
     /// It is parked because a budget is used up, and not because of trouble outside.
@@ -223,6 +226,8 @@ pub enum Reaction {
     BudgetWarning { what: String },
     /// People should know that its hooks are not heard.
     HooksSilent,
+    /// It sits at its prompt without a phase: it is asked for one.
+    Remind,
 }
 
 /// The numbers that sessions are handled by.
@@ -298,5 +303,6 @@ impl Session {
         self.handoffs = 0;
         self.restart_at = None;
         self.idle_looks = 0;
+        self.reminded = false;
     }
 }

@@ -109,6 +109,7 @@ impl Session {
         self.generation += 1;
         self.stage = Stage::Starting;
         self.idle_looks = 0;
+        self.reminded = false;
         self.restart_at = None;
         self.handoff = None;
         self.exhausted = None;
@@ -235,9 +236,10 @@ impl Session {
         around: &OwnerFacts<'_>,
         out: &mut Vec<Reaction>,
     ) -> Result<(), Refused> {
-        let watched = around.demand == Demand::Work && self.stage == Stage::Alive && !around.has_phase;
-        // A session that is parked, or about to hand over, has a reason to sit at its prompt, and a deadline of its own.
-        if !watched || self.may_be_idle() {
+        let watched = around.demand == Demand::Work && self.stage == Stage::Alive;
+        // A session that is parked, or about to hand over, has a reason to sit at its prompt, and a deadline of its own. One
+        // that has handed in before and was reminded is left to the deadline of its work.
+        if !watched || self.may_be_idle() || (around.has_phase && self.reminded) {
             return Err(Refused::NotNow(words::reason::NOT_WATCHED.to_owned()));
         }
         if !at_prompt {
@@ -248,7 +250,15 @@ impl Session {
             return Ok(());
         }
         self.idle_looks += 1;
-        if self.idle_looks >= around.policy.idle_looks {
+        if self.idle_looks < around.policy.idle_looks {
+            return Ok(());
+        }
+        if !self.reminded {
+            // Agents forget it more often than they have nothing to say.
+            self.reminded = true;
+            self.idle_looks = 0;
+            out.push(Reaction::Remind);
+        } else {
             let reason = words::reason::idle_prompt(self.idle_looks);
             out.push(Reaction::Fail { reason, exit: Exit::IdlePrompt });
         }

@@ -173,7 +173,10 @@ fn idleness_counts_only_while_work_is_expected() {
     let play = Play::alive().fact(&Fact::IdleLooked { at_prompt: true });
     let play = play.fact(&Fact::IdleLooked { at_prompt: false }).fact(&Fact::IdleLooked { at_prompt: true });
     assert!(!play.fails(Exit::IdlePrompt), "output in between starts the count anew");
-    assert!(play.fact(&Fact::IdleLooked { at_prompt: true }).fails(Exit::IdlePrompt));
+    let play = play.fact(&Fact::IdleLooked { at_prompt: true });
+    assert!(play.reactions.contains(&Reaction::Remind), "it is asked for a phase first");
+    let play = play.fact(&Fact::IdleLooked { at_prompt: true }).fact(&Fact::IdleLooked { at_prompt: true });
+    assert!(play.fails(Exit::IdlePrompt));
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl Draft<'_> {
         }
         self.task.phase = Some(phase);
         self.task.session.idle_looks = 0;
+        self.task.session.reminded = false;
         self.task.session.parked_until = None;
         if self.task.state == State::Merged {
             // On the main branch already: whatever the agent claims now, there is nothing left to do.

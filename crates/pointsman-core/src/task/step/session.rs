@@ -184,6 +184,9 @@ impl<'a> Draft<'a> {
             }
             Reaction::BudgetWarning { what } => self.notify(words::notice::budget(&self.task, &what)),
             Reaction::HooksSilent => self.notify(words::notice::hooks_silent(&self.task)),
+            Reaction::Remind => {
+                self.tell(crate::task::Headline::WritePhase, words::message::no_phase(&self.task));
+            }
         }
     }
 }

@@ -1,10 +1,15 @@
 //! The briefing of a starting session: the issue, and what an earlier session left.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::Context as _;
+use pointsman_adapters::forge;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::phase_file;
-use pointsman_core::ids::Sha;
+use pointsman_core::forge::Comment;
+use pointsman_core::formula::{self, Formula};
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Effect, Headline, Opening, Review, Task};
 use pointsman_core::words;
 use pointsman_core::words::prompt::{Briefing, Recovery};
@@ -12,9 +17,14 @@ use pointsman_store::{MessageRow, MessageStatus, Store};
 
 use super::{EffectError, EffectPerformer};
 use crate::daemon::served::{Served, SessionFiles};
+use crate::{formulas, trust};
 
 /// How many unread messages a prompt tells; the newest count.
 const UNREAD_TOLD: usize = 5;
+/// How many commits on the files that an issue names are told.
+const LANDED_TOLD: usize = 10;
+/// How many comments of an issue are looked at; the newest count.
+const COMMENTS_READ: usize = 100;
 /// How much of a CI result or a message is read back.
 const READ_BACK_BYTES: u64 = 256 * 1024;
 
@@ -28,7 +38,12 @@ impl EffectPerformer {
         session_files: &SessionFiles,
         base: &Sha,
     ) -> Result<Briefing, EffectError> {
-        let issue = served.forge.issue(task.key.issue)?;
+        let body = served.forge.issue(task.key.issue)?.map(|issue| issue.body).unwrap_or_default();
+        let comments = directing_comments(served, task.key.issue)?;
+        let named = words::prompt::paths_named(
+            &comments.iter().fold(body.clone(), |text, comment| text + "\n" + &comment.body),
+        );
+        let landed = served.mirror.log_of_paths(base, &named, LANDED_TOLD)?;
         let recovery = match opening {
             Opening::Fresh | Opening::Anew => None,
             Opening::Recovery | Opening::Continuation => {
@@ -40,13 +55,25 @@ impl EffectPerformer {
             }
         };
         Ok(Briefing {
-            body: issue.map(|i| i.body).unwrap_or_default(),
+            body,
+            comments,
+            formula: Some(self.accepted_formula(served, Task::ROLE.formula()).map_err(formula_error)?),
+            landed,
             phase_file: session_files.phase_file.to_string_lossy().into_owned(),
             primary_branch: served.primary.to_string(),
             has_ci: served.config.ci.kind.tests_commits(),
             summary_file: session_files.summary(generation).to_string_lossy().into_owned(),
             recovery,
         })
+    }
+
+    /// The formula of this name as the project's operator has accepted it, or the one that is shipped.
+    pub(in crate::daemon) fn accepted_formula(&self, served: &Served, name: &str) -> anyhow::Result<Formula> {
+        let row = self.read(|store| store.project(&served.config.name))?;
+        let row = row.context(words::daemon::project::not_served_any_more())?;
+        let own = self.read(|store| trust::own_formulas(store, &row))?;
+        let found = formulas::find_accepted(&own, &row.checkout, name)?;
+        Ok(found.render(&row.checkout, &formula::variables(&served.config))?)
     }
 
     fn recovery(
@@ -160,6 +187,42 @@ fn unread(reader: &Store, task: &Task, generation: u32) -> Result<Vec<String>, E
     }
     let old = messages.len().saturating_sub(UNREAD_TOLD);
     Ok(messages.split_off(old))
+}
+
+/// A formula with a mistake stays wrong until somebody corrects it; a store that does not answer does not.
+fn formula_error(error: anyhow::Error) -> EffectError {
+    match error.downcast_ref::<pointsman_store::Error>() {
+        Some(_) => EffectError::later(format!("{error:#}")),
+        None => EffectError::never(format!("{error:#}")),
+    }
+}
+
+/// The comments on an issue that direct an agent: those of people who could change the code themselves, and the gardener's
+/// acceptance criteria. What else Pointsman says there is for people.
+fn directing_comments(served: &Served, issue: Number) -> Result<Vec<Comment>, forge::Error> {
+    let mut comments = served.forge.comments_after(issue, 0)?;
+    comments.drain(..comments.len().saturating_sub(COMMENTS_READ));
+    let me = served.forge.me();
+    let mut may_direct = BTreeMap::new();
+    let mut kept = Vec::new();
+    for comment in comments {
+        let directs = if comment.author == me {
+            comment.body.contains(words::comment::GARDENER_MARK)
+        } else {
+            match may_direct.get(&comment.author) {
+                Some(known) => *known,
+                None => {
+                    let told = served.forge.may_direct(&comment.author)?;
+                    may_direct.insert(comment.author.clone(), told);
+                    told
+                }
+            }
+        };
+        if directs {
+            kept.push(comment);
+        }
+    }
+    Ok(kept)
 }
 
 #[cfg(test)]

@@ -12,10 +12,8 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::forge::PullRequest;
-use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, ReviewFacts, is_code, plan};
@@ -34,8 +32,6 @@ use super::engine::Input;
 use super::inbound::ThreadReport;
 use super::served::Served;
 use crate::control::protocol::Reply;
-use crate::formulas;
-use crate::trust;
 
 /// Who asks, in the list of runs.
 const BY: &str = ROLE.as_str();
@@ -171,7 +167,7 @@ impl Reviews {
             return Ok(false);
         }
         let examined = examine(served, pr, head, task.map(|task| task.key.issue))?;
-        let formula = self.formula(served)?;
+        let formula = self.world.accepted_formula(served, FORMULA)?;
         let inputs = inputs(served, pr, head, &examined, &formula)?;
         let same = |run: &&Run| matches!(&run.subject, Some(Subject::Review { inputs: known, .. }) if *known == inputs);
         if let Some(run) = about.iter().filter(same).find(|run| attempt(run) == Attempt::Answered) {
@@ -193,14 +189,6 @@ impl Reviews {
             }
             Ok(Reply::Done { .. }) | Err(_) => Ok(false),
         }
-    }
-
-    fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
-        let row = self.world.read(|store| store.project(&served.config.name))?;
-        let row = row.context(words::daemon::project::not_served_any_more())?;
-        let own = self.world.read(|store| trust::own_formulas(store, &row))?;
-        let found = formulas::find_accepted(&own, &row.checkout, FORMULA)?;
-        Ok(found.render(&row.checkout, &formula::variables(&served.config))?)
     }
 
     fn post(

@@ -1,4 +1,4 @@
-//! Looks at sessions that have written no phase: do they sit at their prompt?
+//! Looks at sessions that have not said where they are: do they sit at their prompt?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -120,7 +120,8 @@ impl Idle {
 
 fn is_watched(owner: &Workflow) -> bool {
     let works = owner.demand() == Demand::Work && owner.session().stage == Stage::Alive;
-    works && !owner.has_phase() && !owner.session().may_be_idle()
+    let session = owner.session();
+    works && !(owner.has_phase() && session.reminded) && !session.may_be_idle()
 }
 
 fn transcript_length(session_files: &SessionFiles) -> u64 {

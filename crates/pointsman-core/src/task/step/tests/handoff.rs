@@ -273,7 +273,9 @@ fn a_session_that_is_parked_or_hands_over_may_sit_at_its_prompt() {
     idle(asked);
     // Without such a reason it is what it looks like.
     let looked = || Event::IdleLooked { generation: 1, at_prompt: true };
-    Play::working().event(looked()).event(looked()).event(looked()).is(State::Blocked);
+    let asked = Play::working().event(looked()).event(looked()).event(looked()).is(State::Working);
+    assert!(asked.task.session.reminded);
+    asked.event(looked()).event(looked()).event(looked()).is(State::Blocked);
 }
 
 #[test]

@@ -358,7 +358,13 @@ fn idle_prompt_three_consecutive_looks_end_the_session_first_then_fail() {
     };
     let play = look(look(Play::working(), true), true).is(State::Working);
     let play = look(look(look(play, false), true), true).is(State::Working);
-    let play = look(play, true).is(State::Blocked);
+    // The third one asks for a phase, once, and the count begins anew.
+    let play = look(play, true).is(State::Working);
+    let [Effect::Deliver { headline: Headline::WritePhase, details, .. }] = &play.ordered[..] else {
+        panic!("{:?}", play.ordered)
+    };
+    assert!(details.contains("PHASE:awaiting_ci"), "{details}");
+    let play = look(look(look(play, true), true), true).is(State::Blocked);
     assert_eq!(play.ordered[0], Effect::EndSession { generation: 1, exit: Exit::IdlePrompt });
     assert!(play.task.reason.as_deref().is_some_and(|r| r.starts_with("idle_prompt")));
     assert!(play.ordered.iter().all(|e| !matches!(e, Effect::Deliver { .. })), "the session is dead by then");
@@ -368,8 +374,15 @@ fn idle_prompt_three_consecutive_looks_end_the_session_first_then_fail() {
 fn idle_prompt_does_not_apply_once_any_phase_was_written() {
     let mut play = Play::awaiting_ci();
     play.refuses(Event::IdleLooked { generation: 1, at_prompt: true });
-    let mut play = play.ci(red());
-    play.refuses(Event::IdleLooked { generation: 1, at_prompt: true });
+    // Back at work, it may have forgotten to hand in: it is asked, once, and its deadline does the rest.
+    let looked = || Event::IdleLooked { generation: 1, at_prompt: true };
+    let play = play.ci(red()).event(looked()).event(looked()).event(looked()).is(State::Working);
+    assert!(matches!(play.ordered[..], [Effect::Deliver { headline: Headline::WritePhase, .. }]));
+    let mut play = play;
+    play.refuses(looked());
+    // Handing in again begins anew.
+    let play = play.says(Phase::AwaitingCi);
+    assert!(!play.task.session.reminded);
 }
 
 #[test]
