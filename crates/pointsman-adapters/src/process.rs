@@ -101,12 +101,17 @@ impl Run {
     /// Puts another program around this one: `wrapper` stands before the program and its arguments. The wrapper itself
     /// does not get the signals that ask the program to end ([`signals`]).
     pub fn inside(mut self, wrapper: Vec<OsString>) -> Self {
+        self.shielded = !wrapper.is_empty();
+        self.behind(wrapper)
+    }
+
+    /// The same for a wrapper that ends with the program whenever it is asked to.
+    pub(crate) fn behind(mut self, wrapper: Vec<OsString>) -> Self {
         let mut words = wrapper.into_iter();
         if let Some(outer) = words.next() {
             let program = std::mem::replace(&mut self.program, outer);
             let args = std::mem::take(&mut self.args);
             self.args = words.chain([program]).chain(args).collect();
-            self.shielded = true;
         }
         self
     }

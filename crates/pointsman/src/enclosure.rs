@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -16,7 +17,7 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Members, Program, signals};
 use pointsman_adapters::proxy::{self, ProxyDir, Refused, RefusedCount};
-use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime};
+use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime, Reading};
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
 use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
@@ -36,7 +37,7 @@ const PROXY_INSIDE: &str = "/run/pointsman-proxy";
 /// The most of a lock file that is read.
 const LOCK_FILE_CAP: usize = 16 << 20;
 
-/// Whether bubblewrap works does not change while a program runs.
+/// Whether bubblewrap works does not change while a program runs. A probe that said nothing is not kept.
 static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Outside>> = OnceLock::new();
 
 /// The means to enclose programs.
@@ -48,6 +49,7 @@ pub(crate) struct Enclosure {
     /// What the operator of this machine allows.
     machine: MachineConfig,
     proxy: ProxyDir,
+    paths: Paths,
 }
 
 impl Enclosure {
@@ -56,7 +58,7 @@ impl Enclosure {
         let program = std::env::current_exe().context(words::daemon::process::own_program_unknown())?;
         let machine = machine_config(environment)?;
         let proxy = ProxyDir::at(paths.proxy());
-        Ok(Self { environment, program, machine, proxy })
+        Ok(Self { environment, program, machine, proxy, paths: paths.clone() })
     }
 
     /// The destinations behind these words of a configuration. `agent` are the hosts of the session's own agent.
@@ -132,13 +134,39 @@ impl Enclosure {
         // bubblewrap would refuse to start for a path that is not there.
         operator.read.retain(|path| path.exists());
         operator.write.retain(|path| path.exists());
-        MachineFacts { operator, ..sandbox::look(self.environment) }
+        MachineFacts { operator, ours: self.own_directories(), ..sandbox::look(self.environment) }
     }
 
     /// The sandbox of this machine, or the reason why there is none.
-    pub(crate) fn bubblewrap(&self) -> Result<&'static Bubblewrap, &'static Outside> {
-        let path = (self.environment)("PATH");
-        BUBBLEWRAP.get_or_init(|| Bubblewrap::probe(path.as_deref())).as_ref()
+    pub(crate) fn bubblewrap(&self) -> Result<&'static Bubblewrap, Outside> {
+        if BUBBLEWRAP.get().is_none() {
+            match Bubblewrap::probe((self.environment)("PATH").as_deref()) {
+                Err(why) if why.passes() => return Err(why),
+                // Another thread may have been first, with the same answer.
+                probed => drop(BUBBLEWRAP.set(probed)),
+            }
+        }
+        let unclear = || Outside::Unclear { why: String::new() };
+        BUBBLEWRAP.get().ok_or_else(unclear)?.as_ref().map_err(Clone::clone)
+    }
+
+    /// The sandbox in which git reads what agents write. It is there wherever bubblewrap works, whatever the settings say.
+    pub(crate) fn reading(&self) -> impl Fn() -> Result<Option<Reading>, String> + Send + Sync + 'static {
+        let (enclosure, found) = (self.clone(), OnceLock::new());
+        move || match enclosure.bubblewrap() {
+            Ok(bubblewrap) => {
+                let path = (enclosure.environment)("PATH");
+                let reading = || Reading::new(bubblewrap, path.as_deref(), &enclosure.own_directories());
+                Ok(Some(found.get_or_init(reading).clone()))
+            }
+            Err(why) if why.passes() => Err(words::sandbox::outside(&why)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn own_directories(&self) -> Vec<PathBuf> {
+        let dirs = [self.paths.state(), self.paths.runtime()];
+        dirs.into_iter().filter_map(|dir| dir.canonicalize().ok()).collect()
     }
 
     /// Whether the filter of system calls holds inside.
@@ -148,7 +176,7 @@ impl Enclosure {
 
     /// The side on which something runs by these settings.
     pub(crate) fn place(&self, settings: &SandboxSettings, worktree: Worktree) -> Place {
-        decide(settings, worktree, self.bubblewrap().map(|_| ()))
+        decide(settings, worktree, self.bubblewrap().map(drop).as_ref().copied())
     }
 
     /// The words before a program of the project that is run in a checkout: CI, gate, reviewer. None if nothing is around it.
@@ -189,9 +217,12 @@ impl Enclosure {
         let (Some(program), path) = (checkout.command.first(), (self.environment)("PATH")) else {
             return Ok(None);
         };
-        // One that cannot be started at all is started outside, where the error names it.
-        let Program::Found(found) = process::look_for_program(program, path.as_deref(), checkout.dir) else {
-            return Ok(None);
+        // Nothing that a branch brings is started outside, even if it looks as if it could not be started: only the kernel
+        // knows how it reads the first line of a script.
+        let found = match process::look_for_program(program, path.as_deref(), checkout.dir) {
+            Program::Found(path) | Program::NoInterpreter { path, .. } => path,
+            Program::Missing => anyhow::bail!(cannot_start(program, ErrorKind::NotFound)),
+            Program::NotExecutable(_) => anyhow::bail!(cannot_start(program, ErrorKind::PermissionDenied)),
         };
         let mirror = paths.mirror();
         let limits = Limits::of(&config.sandbox);
@@ -206,8 +237,9 @@ impl Enclosure {
             program: self.program.clone(),
             network: Some(network),
         });
-        let agent = sandbox::places_of(Some(&found), checkout.command);
-        let plan = self.through_proxy(plan(&self.machine_facts(), &enclosed, &agent, limits), &policy);
+        let machine = self.machine_facts();
+        let agent = sandbox::places_of(&machine, Some(&found), checkout.command, checkout.dir);
+        let plan = self.through_proxy(plan(&machine, &enclosed, &agent, limits), &policy);
         let mut words = bubblewrap.command(&plan, checkout.dir, Lifetime::ProcessGroup);
         words.extend([self.program.clone().into_os_string(), "enter".into()]);
         if sandbox::has_limits(&limits) {
@@ -239,11 +271,11 @@ impl Enclosure {
         let path = (self.environment)("PATH");
         let program =
             command.first().and_then(|name| process::find_program(name, path.as_deref(), &session.tree));
-        let agent = sandbox::places_of(program.as_deref(), command);
+        let machine = self.machine_facts();
+        let agent = sandbox::places_of(&machine, program.as_deref(), command, &session.tree);
         let runtime = session.socket.1.to_string_lossy().into_owned();
         let program = session.program.clone();
-        let plan =
-            plan(&self.machine_facts(), &Enclosed::Session(Box::new(session)), &agent, Limits::of(settings));
+        let plan = plan(&machine, &Enclosed::Session(Box::new(session)), &agent, Limits::of(settings));
         let plan = self.through_proxy(plan, policy);
         let mut env = BTreeMap::from([("POINTSMAN_RUNTIME_DIR".to_owned(), runtime)]);
         let tool = |name: &str| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?));
@@ -261,6 +293,10 @@ pub(crate) struct Checkout<'a> {
     pub(crate) answer: Option<&'a Path>,
     /// Whether it reaches any host of the internet, so that people see which ones it needs.
     pub(crate) learning: bool,
+}
+
+fn cannot_start(program: &str, why: ErrorKind) -> String {
+    words::daemon::session::cannot_start(program, why)
 }
 
 fn lines(refused: &Refused) -> Vec<String> {

@@ -6,8 +6,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{OFlags, RenameFlags, renameat_with};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::Error;
@@ -51,6 +54,34 @@ pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), E
         Ok(())
     };
     write().map_err(error("write", path))
+}
+
+/// The same below a directory that somebody else changes at this moment: directories on the way are made, and no link is followed.
+pub(super) fn write_beneath(root: &Path, below: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let path = root.join(below);
+    let write = || -> io::Result<()> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut dir = openat(CWD, root, flags, Mode::empty())?;
+        let mut names = below.iter();
+        let name = names.next_back().ok_or(io::ErrorKind::InvalidInput)?;
+        for part in names {
+            match mkdirat(&dir, part, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => dir = openat(&dir, part, flags, Mode::empty())?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let draft = format!(".draft-{}-{number}", std::process::id());
+        // A draft of this name is from a process that is gone.
+        let _ = unlinkat(&dir, &draft, AtFlags::empty());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&dir, &draft, flags, Mode::from_raw_mode(mode))?);
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(renameat(&dir, &draft, &dir, name)?)
+    };
+    write().map_err(error("write", &path))
 }
 
 /// Reads a file that anybody may have put there: no symlink, no device or pipe, not more than `cap` bytes. Nothing if
@@ -104,7 +135,7 @@ pub(super) fn set_aside(dir: &Path) -> Result<PathBuf, Error> {
 }
 
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, RenameFlags::NOREPLACE) {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems cannot: a directory is never renamed over one that holds anything anyway.
         Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
         other => other.map_err(io::Error::from),

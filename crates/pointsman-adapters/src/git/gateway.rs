@@ -100,12 +100,8 @@ impl Gateway {
     /// Shows the agent where the primary branch is now: its next `git fetch` brings `origin/<primary>` there. The
     /// commit must be in the mirror.
     pub fn show_primary(&self, primary: &BranchName, at: &Sha) -> Result<(), Error> {
-        let file = self.dir.join(primary.full().as_str());
-        let parents: Vec<&Path> = file.ancestors().skip(1).take_while(|dir| *dir != self.dir).collect();
-        for parent in parents.into_iter().rev() {
-            real_dir(parent)?;
-        }
-        files::write_atomic(&file, format!("{at}\n").as_bytes(), 0o644)
+        let name = primary.full();
+        files::write_beneath(&self.dir, Path::new(name.as_str()), format!("{at}\n").as_bytes(), 0o644)
     }
 
     fn allowed_line(&self) -> String {

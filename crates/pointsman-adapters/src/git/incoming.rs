@@ -5,7 +5,7 @@
 //! leaves nothing behind in the mirror.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,19 @@ impl<'a> Incoming<'a> {
             .call(operation)
             .config("core.fsync", "none")
             .env("GIT_OBJECT_DIRECTORY", self.objects().as_os_str())
+    }
+
+    /// The sandbox for a call of ours that opens files of a working tree: it sees the objects, and writes here and to `write`.
+    pub(super) fn reading(
+        &self,
+        operation: &'static str,
+        work_dir: &Path,
+        write: &[&Path],
+    ) -> Result<Vec<OsString>, Error> {
+        let mut read = vec![work_dir, self.mirror.dir()];
+        read.extend(self.mirror.lender());
+        let write: Vec<&Path> = write.iter().copied().chain([self.scratch.path()]).collect();
+        self.mirror.git.reading(operation, &read, &write, work_dir)
     }
 
     /// A repository like the mirror, for a call on a working tree whose files are to be taken as they are: its own

@@ -1,6 +1,8 @@
 //! The daemon's own bare repository of a project. Only the daemon writes it, and every question about commits is
 //! asked here and nowhere else. It is never pruned: trees and gateways borrow its objects.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -157,6 +159,11 @@ impl Mirror {
         &self.dir
     }
 
+    /// The repository whose objects it borrows, if it keeps captures beside one.
+    pub(super) fn lender(&self) -> Option<&Path> {
+        self.lender.as_deref()
+    }
+
     /// The remote it mirrors. Not for logs: it may hold credentials.
     pub fn remote_url(&self) -> &str {
         &self.remote
@@ -192,10 +199,11 @@ impl Mirror {
     /// Tells a repository that borrows the objects where their history ends, if it does not reach the beginning.
     pub(super) fn lend_shallow(&self, git_dir: &Path) -> Result<(), Error> {
         let from = self.shallow();
-        match std::fs::copy(&from, git_dir.join("shallow")) {
-            Ok(_) => Ok(()),
+        match std::fs::read(&from) {
+            // Replaced, not written to: in a repository of an agent a link may be in its place.
+            Ok(lines) => files::write_atomic(&git_dir.join("shallow"), &lines, 0o644),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(files::error("copy", &from)(error)),
+            Err(error) => Err(files::error("read", &from)(error)),
         }
     }
 
@@ -286,10 +294,16 @@ impl Mirror {
         self.read_ref(&branch.tracking())
     }
 
-    /// Fetches one reference of a repository that others can write, and answers the commit; nothing if it has no such
-    /// reference. Nothing of that repository is run: git serves it with our configuration, and new objects are checked.
+    /// Fetches one reference of a repository that an agent can write, and answers the commit; nothing if it has no such
+    /// reference. Nothing of that repository is run: git serves it with our configuration inside a sandbox that shows nothing
+    /// else, and new objects are checked.
     pub fn fetch_path(&self, path: &Path, source: &RefName, to: &RefName) -> Result<Option<Sha>, Error> {
-        self.fetch_from(path, source, to, "true")
+        self.fetch_from(path, source, to, "true", Some(self.server_of(path)?))
+    }
+
+    /// Like [`Self::fetch_path`], for a person's own repository: its links and borrowed objects lead where they like.
+    pub fn fetch_checkout(&self, path: &Path, source: &RefName, to: &RefName) -> Result<Option<Sha>, Error> {
+        self.fetch_from(path, source, to, "true", None)
     }
 
     /// Like [`Self::fetch_path`], for work that must be saved even if its objects are odd.
@@ -299,7 +313,21 @@ impl Mirror {
         source: &RefName,
         to: &RefName,
     ) -> Result<Option<Sha>, Error> {
-        self.fetch_from(path, source, to, "false")
+        self.fetch_from(path, source, to, "false", Some(self.server_of(path)?))
+    }
+
+    /// The program that serves a repository that an agent can write, as an option of git. Git hands it to a shell.
+    fn server_of(&self, path: &Path) -> Result<OsString, Error> {
+        let path = files::absolute(path)?;
+        let lent = self.lender.as_ref().unwrap_or(&self.dir);
+        let words = self.git.reading("upload-pack", &[&path, lent], &[], &path)?;
+        let mut option = OsString::from("--upload-pack=");
+        for word in words.iter().map(OsString::as_os_str).chain([OsStr::new("git")]) {
+            option.push(OsStr::from_bytes(&shell_word(word.as_bytes())));
+            option.push(" ");
+        }
+        option.push("upload-pack");
+        Ok(option)
     }
 
     fn fetch_from(
@@ -308,6 +336,7 @@ impl Mirror {
         source: &RefName,
         to: &RefName,
         check: &str,
+        server: Option<OsString>,
     ) -> Result<Option<Sha>, Error> {
         let path = files::absolute(path)?;
         // A file would be read as a bundle.
@@ -318,6 +347,7 @@ impl Mirror {
             .call("fetch")
             .config("fetch.fsckObjects", check)
             .args(FETCH_QUIETLY)
+            .args(&server)
             .arg("--")
             .arg(&path)
             .arg(format!("+{source}:{to}"))
@@ -327,7 +357,8 @@ impl Mirror {
             Ok(()) => self.read_ref(to),
             // A reference that is not there looks like any other failure: ask.
             Err(error) => {
-                let listed = self.git.call("ls-remote").arg("--").arg(&path).arg(source.as_str()).text()?;
+                let list = self.git.call("ls-remote").args(&server).arg("--").arg(&path);
+                let listed = list.arg(source.as_str()).text()?;
                 let there = listed.lines().any(|line| line.split('\t').nth(1) == Some(source.as_str()));
                 if there { Err(error) } else { Ok(None) }
             }
@@ -401,4 +432,17 @@ impl Mirror {
             })
             .collect())
     }
+}
+
+/// A word for the shell that git starts a server with.
+fn shell_word(word: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' => quoted.extend(br"'\''"),
+            _ => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
 }

@@ -15,10 +15,12 @@
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
 //! * [`local_checkout`]: the repository a person works in, [`rescue`]: captures and checkpoints, listed and restored
 //!
-//! What an agent can write is never the repository we run git *in*: we fetch from it by path. What a branch, a commit
+//! What an agent can write is never the repository we run git *in*: we fetch from it by path, and the git that serves it runs in a
+//! sandbox of its own ([`Reading`]), as does the one that reads a working tree. What a branch, a commit
 //! or a push means for a task is not decided here.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -27,6 +29,7 @@ use pointsman_core::ids::Sha;
 
 use crate::process::{End, Finished, Run, census};
 use crate::retry::Retry;
+use crate::sandbox::Reading;
 
 mod account;
 pub mod bare;
@@ -149,6 +152,20 @@ pub struct Git {
     config: PathBuf,
     version: Arc<OnceLock<Version>>,
     account: Option<Account>,
+    reader: Reader,
+}
+
+/// The sandbox in which git reads what agents write, found out when it is needed: none where no sandbox works, an error while
+/// that is not clear.
+type FindReading = dyn Fn() -> Result<Option<Reading>, String> + Send + Sync;
+
+#[derive(Clone, Default)]
+struct Reader(Option<Arc<FindReading>>);
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "inside" } else { "outside" })
+    }
 }
 
 impl Git {
@@ -158,7 +175,39 @@ impl Git {
         files::create_dir_all(&dir)?;
         let config = dir.join("gitconfig");
         files::write_atomic(&config, GLOBAL_CONFIG.as_bytes(), 0o600)?;
-        Ok(Self { config, version: Arc::default(), account: None })
+        Ok(Self { config, version: Arc::default(), account: None, reader: Reader::default() })
+    }
+
+    /// The same access, which reads repositories and trees of agents inside a sandbox.
+    pub fn with_reading(
+        mut self,
+        find: impl Fn() -> Result<Option<Reading>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.reader = Reader(Some(Arc::new(find)));
+        self
+    }
+
+    /// The words before a program that reads something an agent can write; none without a sandbox. The program sees our
+    /// configuration and these paths, and may change what is in `write`.
+    fn reading(
+        &self,
+        operation: &'static str,
+        read: &[&Path],
+        write: &[&Path],
+        cwd: &Path,
+    ) -> Result<Vec<OsString>, Error> {
+        let Some(find) = &self.reader.0 else { return Ok(Vec::new()) };
+        let unclear = |why: String| Error::Failed {
+            operation,
+            inputs: cwd.display().to_string(),
+            end: End::Cancelled,
+            stderr: why,
+            retry: Retry::Later,
+        };
+        let Some(reading) = find().map_err(unclear)? else { return Ok(Vec::new()) };
+        let mut read = read.to_vec();
+        read.push(&self.config);
+        Ok(reading.command(&read, write, cwd))
     }
 
     /// The same access, with an account for the remote.
@@ -250,6 +299,12 @@ impl Call {
 
     fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.run = self.run.env(name, value);
+        self
+    }
+
+    /// Puts a sandbox around the whole call. Comes last.
+    fn behind(mut self, wrapper: Vec<OsString>) -> Self {
+        self.run = self.run.behind(wrapper);
         self
     }
 

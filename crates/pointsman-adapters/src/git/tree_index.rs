@@ -1,6 +1,6 @@
 //! An index of the mirror over somebody's working tree, for [`snapshot`](super::snapshot).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,14 @@ impl TreeIndex<'_> {
         if paths.is_empty() {
             return Ok(false);
         }
-        self.call("check-ignore").args(["-z", "--stdin", "--no-index"]).stdin(paths).yes()
+        let call = self.call("check-ignore").args(["-z", "--stdin", "--no-index"]).stdin(paths);
+        call.behind(self.reading("check-ignore")?).yes()
+    }
+
+    /// The sandbox for a call that opens files of the tree.
+    fn reading(&self, operation: &'static str) -> Result<Vec<OsString>, Error> {
+        let index = self.file.parent().unwrap_or(Path::new("/"));
+        self.incoming.reading(operation, self.work_dir, &[index])
     }
 
     fn call(&self, operation: &'static str) -> Call {
@@ -125,8 +132,11 @@ impl TreeIndex<'_> {
 
     /// Brings the index up to the tree; what cannot be read is left out and reported.
     fn add_everything(&self) -> Result<Option<String>, Error> {
-        let add =
-            |call: Call| call.args(["--all", "--ignore-errors", "--", "."]).remote(Retry::Later).finish();
+        let wrapper = self.reading("add")?;
+        let add = |call: Call| {
+            let call = call.args(["--all", "--ignore-errors", "--", "."]).remote(Retry::Later);
+            call.behind(wrapper.clone()).finish()
+        };
         let mut done = add(self.call("add"))?;
         for _ in 1..ADD_TRIES {
             if let Some(answer) = added(&done) {

@@ -1,10 +1,11 @@
 //! The sandbox as this machine can build it, with bubblewrap.
 //!
 //! [`Bubblewrap::probe`] finds out whether it works and, if not, the exact reason. [`Bubblewrap::command`] turns a plan of
-//! the core into the words before a command. `facts.rs` looks at the machine, `walls.rs` has the filter of system calls and
+//! the core into the words before a command. `facts.rs` looks at the machine, `reading.rs` has the smaller sandbox in which git reads what agents write, `walls.rs` has the filter of system calls and
 //! Landlock. What is shown inside is decided in `pointsman_core::sandbox`.
 
 mod facts;
+mod reading;
 mod walls;
 
 use std::ffi::{OsStr, OsString};
@@ -17,15 +18,24 @@ use pointsman_core::sandbox::{Access, Limits, Network, Outside, Plan};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::process::{self, Run};
+use crate::process::{self, End, Run};
 
 pub use facts::{look, places_of};
+pub use reading::Reading;
 pub use walls::{landlock_version, open_filter, restrict};
 
 /// A probe takes milliseconds; a machine under load gets the rest.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Of what bubblewrap says when it fails.
 const WHY_CHARS: usize = 200;
+
+/// What the C library says of a machine that is short of processes, memory or descriptors.
+const OVERLOADED: [&str; 4] = [
+    "Resource temporarily unavailable",
+    "Cannot allocate memory",
+    "Too many open files",
+    "No space left on device",
+];
 
 /// The largest file that is copied into a sandbox instead of mounted.
 const COPIED_BYTES: u64 = 256 << 10;
@@ -77,11 +87,21 @@ impl Bubblewrap {
         };
         let works = |filter: Option<&File>| match probe(&with_file(probe_words(), FILTER_OPTION, 0, filter)) {
             Ok(done) if done.end.success() => Ok(()),
-            Ok(done) => Err(reason(&String::from_utf8_lossy(&done.stderr))),
-            Err(error) => Err(Outside::Broken { why: error.to_string() }),
+            Ok(done) => match done.end {
+                End::Exited(_) => Err(reason(&String::from_utf8_lossy(&done.stderr))),
+                // Somebody ended it: that says nothing about bubblewrap.
+                End::Signalled(_) | End::TimedOut | End::Cancelled => {
+                    Err(Outside::Unclear { why: done.end.to_string() })
+                }
+            },
+            Err(error) => Err(Outside::Unclear { why: error.to_string() }),
         };
         let filter = open_filter().ok().flatten();
-        let filters = filter.as_ref().is_some_and(|filter| works(Some(filter)).is_ok());
+        let filters = match filter.as_ref().map(|filter| works(Some(filter))) {
+            Some(Ok(())) => true,
+            Some(Err(why)) if why.passes() => return Err(why),
+            Some(Err(_)) | None => false,
+        };
         if !filters {
             works(None)?;
         }
@@ -122,6 +142,8 @@ impl Bubblewrap {
                 Access::Write => say(&[w("--bind"), source, path]),
                 Access::Link(target) => say(&[w("--symlink"), target.as_os_str(), path]),
                 Access::Hidden => say(&[w("--ro-bind"), w("/dev/null"), path]),
+                // Made read-only below, after what is mounted in it.
+                Access::Covered => say(&[w("--tmpfs"), path]),
                 Access::Empty => {
                     if let Some(bytes) = plan.limits.disk {
                         say(&[w("--size"), w(&bytes.to_string())]);
@@ -129,6 +151,9 @@ impl Bubblewrap {
                     say(&[w("--tmpfs"), path]);
                 }
             }
+        }
+        for mount in plan.mounts.iter().filter(|mount| mount.access == Access::Covered) {
+            say(&[w("--remount-ro"), mount.path.as_os_str()]);
         }
         // The directories on the way to what is mounted are nobody's: what is written there would be lost in silence.
         say(&[w("--remount-ro"), w("/"), w("--chdir"), cwd.as_os_str(), w("--")]);
@@ -207,6 +232,9 @@ fn reason(said: &str) -> Outside {
         return Outside::NoNamespaces;
     }
     let line = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    if OVERLOADED.iter().any(|words| said.contains(words)) {
+        return Outside::Unclear { why: pointsman_core::text::clean_line(line, WHY_CHARS) };
+    }
     Outside::Broken { why: pointsman_core::text::clean_line(line, WHY_CHARS) }
 }
 
@@ -247,6 +275,8 @@ mod tests {
                 mount("/home/ann", Access::Empty),
                 Mount { source: Some("/s/phases-1".into()), ..mount("/tmp", Access::Write) },
                 mount("/usr", Access::Read),
+                mount("/usr/ours", Access::Covered),
+                mount("/usr/ours/tree", Access::Write),
             ],
             limits: Limits { disk: Some(1024), ..Limits::default() },
             network: Network::Proxy { socket: "/run/pointsman-proxy/proxy.sock".into(), through: Vec::new() },
@@ -260,7 +290,7 @@ mod tests {
         assert_eq!(
             mounts,
             "--symlink usr/bin /bin --size 1024 --tmpfs /home/ann --bind /s/phases-1 /tmp --ro-bind /usr /usr \
-             --remount-ro / --chdir /tree --"
+             --tmpfs /usr/ours --bind /usr/ours/tree /usr/ours/tree --remount-ro /usr/ours --remount-ro / --chdir /tree --"
         );
     }
 
@@ -304,5 +334,7 @@ mod tests {
                 why: "bwrap: Can't find source path /nowhere: No such file or directory".to_owned()
             }
         );
+        let why = reason("bwrap: Can't fork for child: Resource temporarily unavailable\n");
+        assert!(why.passes(), "{why:?}");
     }
 }

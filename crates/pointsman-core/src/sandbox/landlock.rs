@@ -44,7 +44,7 @@ impl Plan {
             Access::Read => Some(right(&mount.path, Right::Read)),
             Access::Write | Access::Empty => Some(right(&mount.path, Right::Write)),
             // What a link leads to has a right of its own; what is hidden is read as empty.
-            Access::Link(_) | Access::Hidden => None,
+            Access::Link(_) | Access::Hidden | Access::Covered => None,
         }));
         rights
     }

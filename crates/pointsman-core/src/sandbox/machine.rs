@@ -91,6 +91,12 @@ const CREDENTIALS: [&str; 20] = [
     "pip.conf",
 ];
 
+/// Parts of an installation that hold programs and what they load.
+const INSTALLED: [&str; 4] = ["bin", "lib", "lib64", "libexec"];
+
+/// Directories below a home, deeper than one level, that many programs share.
+const SHARED: [&str; 4] = [".local/share", ".local/lib", ".local/state", ".local/opt"];
+
 /// The facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineFacts {
@@ -103,10 +109,13 @@ pub struct MachineFacts {
     pub path: Vec<ProgramDir>,
     /// Roots of toolchains that exist.
     pub roots: Vec<PathBuf>,
-    /// Files with credentials directly inside of places that hold programs.
+    /// Files and directories with credentials directly inside of places that hold programs.
     pub credentials: Vec<Credential>,
     /// What the operator of the machine adds.
     pub operator: MachineSandbox,
+    /// Directories of ours, such as the state directory. Nothing of them is shown, wherever they lie, except for the paths of
+    /// the session or checkout itself.
+    pub ours: Vec<PathBuf>,
 }
 
 /// A directory or file of the system.
@@ -121,21 +130,22 @@ pub struct SystemEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramDir {
     pub path: PathBuf,
-    /// The files that its links lead to, elsewhere.
+    /// The places that the programs behind its links need, elsewhere ([`installation_of`]). They exist.
     pub targets: Vec<PathBuf>,
 }
 
-/// A file that must not be shown.
+/// A file or directory that must not be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     pub path: PathBuf,
+    pub is_dir: bool,
 }
 
 impl MachineFacts {
     /// The places that hold programs outside of the system's directories.
     pub fn program_places(&self) -> Vec<PathBuf> {
         let dirs = self.path.iter().map(|dir| dir.path.clone());
-        let targets = self.path.iter().flat_map(|dir| &dir.targets).filter_map(|file| installation_of(file));
+        let targets = self.path.iter().flat_map(|dir| dir.targets.iter().cloned());
         dirs.chain(targets).chain(self.roots.iter().cloned()).filter(|path| self.may_show(path)).collect()
     }
 
@@ -184,17 +194,35 @@ pub fn tool_roots(home: Option<&Path>, variable: impl Fn(&str) -> Option<PathBuf
     roots.into_iter().flatten().filter(|path| path.is_absolute()).collect()
 }
 
-/// The directory that has to be shown for a program to work: that of its package, if it is a link into one.
-pub fn installation_of(file: &Path) -> Option<PathBuf> {
+/// The places that have to be shown for a program to work, given the file that its link leads to: the directory of its package.
+/// They need not exist.
+///
+/// A directory that many programs share, such as `~/.local` or `~/.cargo`, also holds what is not for those inside. Of such a
+/// directory only the parts that hold programs and libraries are named.
+pub fn installation_of(file: &Path, homes: &[&Path]) -> Vec<PathBuf> {
     let parts: Vec<_> = file.components().collect();
     let package = parts.iter().rposition(|part| part.as_os_str() == "node_modules");
     if let Some(at) = package {
-        return Some(parts[..=at].iter().collect());
+        return vec![parts[..=at].iter().collect()];
     }
-    let dir = file.parent()?;
+    let Some(dir) = file.parent() else { return Vec::new() };
     // `~/.local/share/pipx/venvs/tool/bin/tool` needs the libraries beside its `bin`.
-    let root = if dir.ends_with("bin") { dir.parent()? } else { dir };
-    Some(root.to_owned())
+    let root = if dir.ends_with("bin") { dir.parent().unwrap_or(dir) } else { dir };
+    if !is_shared(root, homes) {
+        return vec![root.to_owned()];
+    }
+    match dir == root {
+        true => vec![file.to_owned()],
+        false => INSTALLED.iter().map(|part| root.join(part)).collect(),
+    }
+}
+
+/// Whether a directory is a home, directly below one, or one of those in which desktops and tools keep the data of all programs.
+fn is_shared(dir: &Path, homes: &[&Path]) -> bool {
+    homes.iter().any(|home| {
+        let Ok(below) = dir.strip_prefix(home) else { return home.starts_with(dir) };
+        below.components().count() < 2 || SHARED.iter().any(|shared| below == Path::new(shared))
+    })
 }
 
 /// Whether a file or directory of this name is known to hold credentials.

@@ -75,6 +75,8 @@ pub enum Access {
     Link(PathBuf),
     /// An empty file in place of one that is not for those inside.
     Hidden,
+    /// An empty directory in place of one that is not for those inside.
+    Covered,
 }
 
 impl Access {
@@ -85,7 +87,8 @@ impl Access {
             Self::Write => "write",
             Self::Empty => "empty",
             Self::Link(_) => "link",
-            Self::Hidden => "hidden",
+            // To those who read the list the two are the same.
+            Self::Hidden | Self::Covered => "hidden",
         }
     }
 }
@@ -101,6 +104,7 @@ pub enum Purpose {
     Agent,
     ThisProgram,
     Credential,
+    Ours,
     Tree,
     Gateway,
     Messages,
@@ -247,12 +251,8 @@ pub fn plan(machine: &MachineFacts, enclosed: &Enclosed, agent: &[PathBuf], limi
     }
     let mut put = |mount: Mount| places.insert(mount.path.clone(), mount);
     for credential in &machine.credentials {
-        put(Mount {
-            path: credential.path.clone(),
-            access: Access::Hidden,
-            why: Purpose::Credential,
-            source: None,
-        });
+        let access = if credential.is_dir { Access::Covered } else { Access::Hidden };
+        put(Mount { path: credential.path.clone(), access, why: Purpose::Credential, source: None });
     }
     let own = match enclosed {
         Enclosed::Session(paths) => paths.mounts(),
@@ -263,6 +263,9 @@ pub fn plan(machine: &MachineFacts, enclosed: &Enclosed, agent: &[PathBuf], limi
     }
     for path in &machine.operator.write {
         put(write(path, Purpose::Operator));
+    }
+    for path in &machine.ours {
+        put(Mount { path: path.clone(), access: Access::Covered, why: Purpose::Ours, source: None });
     }
     for mount in own {
         put(mount);
@@ -278,7 +281,7 @@ fn network(dirs: Option<&(PathBuf, PathBuf)>) -> Option<Mount> {
     dirs.map(|(from, to)| shown_at(from, to, Access::Read, Purpose::Network))
 }
 
-/// Whether the nearest place above shows the same thing already. A hidden file needs its directory to be there.
+/// Whether the nearest place above shows the same thing already. What is hidden is there only if its directory is shown.
 fn is_shown_already(mount: &Mount, places: &BTreeMap<PathBuf, Mount>) -> bool {
     let above = mount.path.ancestors().skip(1).find_map(|path| places.get(path));
     match (&mount.access, above) {
@@ -287,7 +290,9 @@ fn is_shown_already(mount: &Mount, places: &BTreeMap<PathBuf, Mount>) -> bool {
             let seen = matches!(above.access, Access::Read | Access::Link(_));
             seen && above.source.is_none() && mount.source.is_none()
         }
-        (Access::Hidden, above) => above.is_none_or(|above| above.access != Access::Read),
+        (Access::Hidden | Access::Covered, above) => {
+            above.is_none_or(|above| !matches!(above.access, Access::Read | Access::Write))
+        }
         (Access::Read | Access::Write | Access::Empty | Access::Link(_), _) => false,
     }
 }
@@ -327,6 +332,24 @@ pub enum Outside {
     NoNamespaces,
     /// bubblewrap failed for another reason, in its own words.
     Broken { why: String },
+    /// Whether bubblewrap works could not be found out: the probe took too long or could not be started.
+    Unclear { why: String },
+}
+
+impl Outside {
+    /// Whether this may be over in a moment, because it is about the load of the machine and not about its settings.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Unclear { .. } => true,
+            Self::Off
+            | Self::Linked
+            | Self::Containers
+            | Self::Missing
+            | Self::AppArmor
+            | Self::NoNamespaces
+            | Self::Broken { .. } => false,
+        }
+    }
 }
 
 /// The side of the sandbox on which something runs.
@@ -349,7 +372,7 @@ pub fn decide(settings: &SandboxSettings, worktree: Worktree, works: Result<(), 
     match (settings.mode, obstacle) {
         (SandboxMode::Off, _) => Place::Outside(Outside::Off),
         (SandboxMode::Auto | SandboxMode::Require, None) => Place::Inside,
-        (SandboxMode::Auto, Some(why)) => Place::Outside(why),
-        (SandboxMode::Require, Some(why)) => Place::Nowhere(why),
+        (SandboxMode::Auto, Some(why)) if !why.passes() => Place::Outside(why),
+        (SandboxMode::Auto | SandboxMode::Require, Some(why)) => Place::Nowhere(why),
     }
 }

@@ -27,10 +27,10 @@ fn machine() -> MachineFacts {
             ProgramDir {
                 path: "/home/ann/.local/bin".into(),
                 targets: vec![
-                    "/home/ann/.local/share/claude/versions/2.1".into(),
-                    "/home/ann/.local/share/pipx/venvs/ruff/bin/ruff".into(),
-                    "/home/ann/.ssh/tool".into(),
-                    "/home/ann/tool".into(),
+                    "/home/ann/.local/share/claude/versions".into(),
+                    "/home/ann/.local/share/pipx/venvs/ruff".into(),
+                    "/home/ann/.ssh".into(),
+                    "/home/ann".into(),
                 ],
             },
             ProgramDir { path: "/home/ann".into(), targets: Vec::new() },
@@ -38,10 +38,11 @@ fn machine() -> MachineFacts {
         ],
         roots: vec!["/home/ann/.rustup".into()],
         credentials: vec![
-            Credential { path: "/home/ann/.rustup/credentials".into() },
-            Credential { path: "/home/ann/elsewhere/.npmrc".into() },
+            Credential { path: "/home/ann/.rustup/credentials".into(), is_dir: false },
+            Credential { path: "/home/ann/elsewhere/.npmrc".into(), is_dir: false },
         ],
         operator: MachineSandbox::default(),
+        ours: Vec::new(),
     }
 }
 
@@ -172,7 +173,7 @@ fn the_second_wall_gives_no_right_that_no_mount_shows() {
         let allowed = match mount.map(|mount| &mount.access) {
             Some(Access::Read) => *right == Right::Read,
             Some(Access::Write | Access::Empty) => *right == Right::Write,
-            Some(Access::Link(_) | Access::Hidden) => false,
+            Some(Access::Link(_) | Access::Hidden | Access::Covered) => false,
             None => ["/", "/proc", "/dev"].contains(&path.to_str().unwrap()),
         };
         assert!(allowed, "{path:?} {right:?}");
@@ -210,16 +211,53 @@ fn a_home_at_the_root_is_left_alone() {
 
 #[test]
 fn an_installation_is_what_a_program_needs_beside_itself() {
-    for (file, dir) in [
+    for (file, places) in [
         (
             "/h/.nvm/versions/node/v22/lib/node_modules/@x/cli/cli.js",
-            "/h/.nvm/versions/node/v22/lib/node_modules",
+            &["/h/.nvm/versions/node/v22/lib/node_modules"][..],
         ),
-        ("/h/.local/share/pipx/venvs/ruff/bin/ruff", "/h/.local/share/pipx/venvs/ruff"),
-        ("/h/.local/share/claude/versions/2.1", "/h/.local/share/claude/versions"),
+        ("/h/.local/share/pipx/venvs/ruff/bin/ruff", &["/h/.local/share/pipx/venvs/ruff"]),
+        ("/h/.local/share/claude/versions/2.1", &["/h/.local/share/claude/versions"]),
+        ("/opt/tool/bin/tool", &["/opt/tool"]),
+        // Directories of many programs also hold logins, keys and other people's work.
+        ("/h/.cargo/bin/cargo", &["/h/.cargo/bin", "/h/.cargo/lib", "/h/.cargo/lib64", "/h/.cargo/libexec"]),
+        ("/h/.local/tool", &["/h/.local/tool"]),
+        ("/h/.local/share/tool", &["/h/.local/share/tool"]),
+        ("/h/projects/tool.py", &["/h/projects/tool.py"]),
+        ("/h/tool", &["/h/tool"]),
+        ("/tool", &["/tool"]),
     ] {
-        assert_eq!(installation_of(Path::new(file)), Some(PathBuf::from(dir)), "{file}");
+        let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
+        assert_eq!(installation_of(Path::new(file), &[Path::new("/h")]), places, "{file}");
     }
+}
+
+#[test]
+fn our_own_directories_are_covered_wherever_they_lie() {
+    let state = Path::new("/usr/local/pointsman");
+    let cases = [
+        // Below a directory that is shown, and below one that the operator shows.
+        (vec![PathBuf::from("/usr/local/pointsman")], Vec::new(), true),
+        (vec!["/srv/pointsman".into()], vec![PathBuf::from("/srv")], true),
+        // Nothing shows it.
+        (vec!["/srv/pointsman".into()], Vec::new(), false),
+        (vec!["/home/ann/.local/state/pointsman".into()], Vec::new(), false),
+    ];
+    for (ours, read, covered) in cases {
+        let operator = MachineSandbox { read, ..MachineSandbox::default() };
+        let facts = MachineFacts { ours: ours.clone(), operator, ..machine() };
+        let plan = plan(&facts, &session(), &[], Limits::default());
+        let found = plan.mounts.iter().find(|mount| mount.path == ours[0]);
+        assert_eq!(found.map(|mount| mount.access == Access::Covered), covered.then_some(true), "{ours:?}");
+    }
+    // What belongs to the session itself is shown on top of it.
+    let Enclosed::Session(mut paths) = session() else { unreachable!() };
+    paths.tree = state.join("tree");
+    let facts = MachineFacts { ours: vec![state.to_owned()], ..machine() };
+    let plan = plan(&facts, &Enclosed::Session(paths), &[], Limits::default());
+    let at = |path: &Path| plan.mounts.iter().position(|mount| mount.path == path).unwrap();
+    assert!(at(state) < at(&state.join("tree")));
+    assert_eq!(plan.mounts[at(&state.join("tree"))].access, Access::Write);
 }
 
 #[test]
@@ -247,6 +285,12 @@ fn where_something_runs() {
     assert_eq!(inside(SandboxMode::Require, private, Err(&missing)), Place::Nowhere(Outside::Missing));
     assert_eq!(inside(SandboxMode::Auto, linked, Ok(())), Place::Outside(Outside::Linked));
     assert_eq!(inside(SandboxMode::Require, linked, Ok(())), Place::Nowhere(Outside::Linked));
+    // A probe that could not be made says nothing about the machine, so nothing runs outside because of it.
+    let unclear = Outside::Unclear { why: "it took too long".to_owned() };
+    for mode in [SandboxMode::Auto, SandboxMode::Require] {
+        assert_eq!(inside(mode, private, Err(&unclear)), Place::Nowhere(unclear.clone()));
+    }
+    assert_eq!(inside(SandboxMode::Off, private, Err(&unclear)), Place::Outside(Outside::Off));
     for (mode, place) in [
         (SandboxMode::Auto, Place::Outside(Outside::Containers)),
         (SandboxMode::Require, Place::Nowhere(Outside::Containers)),

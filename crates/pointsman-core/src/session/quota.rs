@@ -12,6 +12,9 @@ const WINDOWS: usize = 8;
 /// However long a window is said to last, it is asked again after a week.
 const LONGEST_SECONDS: i64 = 8 * 24 * 3600;
 
+/// Of the name of a window.
+const NAME_CHARS: usize = 40;
+
 /// A rate limit of a service and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
@@ -30,15 +33,31 @@ pub fn read(status_line: &Value, now: Timestamp) -> Vec<Window> {
         .filter_map(|(name, limit)| {
             let used = limit["used_percentage"].as_f64().filter(|used| (0.0..=1000.0).contains(used))?;
             let seconds = limit["resets_at"].as_i64()?;
-            let now_seconds = now.0.div_euclid(1000);
-            (now_seconds..=now_seconds + LONGEST_SECONDS).contains(&seconds).then(|| Window {
-                name: text::clean_line(name, 40),
+            Some(Window {
+                name: name.clone(),
                 used_permille: (used.min(100.0) * 10.0).round() as u16,
-                resets_at: Timestamp(seconds * 1000),
+                resets_at: Timestamp(seconds.checked_mul(1000)?),
             })
         })
+        .filter_map(|window| plausible(window, now))
         .take(WINDOWS)
         .collect()
+}
+
+/// Those of the windows that can be true, and no more than a service tells. A session reports them, and a limit that it made up
+/// would hold up every other session of the project.
+pub fn believed(windows: &[Window], now: Timestamp) -> Vec<Window> {
+    windows.iter().cloned().filter_map(|window| plausible(window, now)).take(WINDOWS).collect()
+}
+
+fn plausible(window: Window, now: Timestamp) -> Option<Window> {
+    let now_seconds = now.0.div_euclid(1000);
+    let seconds = window.resets_at.0.div_euclid(1000);
+    (now_seconds..=now_seconds + LONGEST_SECONDS).contains(&seconds).then(|| Window {
+        name: text::clean_line(&window.name, NAME_CHARS),
+        used_permille: window.used_permille.min(1000),
+        ..window
+    })
 }
 
 /// The window that is used up to this mark and lasts the longest. One that has begun anew says nothing.
@@ -51,7 +70,7 @@ pub fn used_up(windows: &[Window], percent: u32, now: Timestamp) -> Option<&Wind
 mod tests {
     use serde_json::json;
 
-    use super::{Window, read, used_up};
+    use super::{Window, believed, read, used_up};
     use crate::time::Timestamp;
 
     const NOW: Timestamp = Timestamp(1_738_400_000_000);
@@ -92,5 +111,25 @@ mod tests {
         ] {
             assert_eq!(read(&value, NOW), [], "{value}");
         }
+    }
+
+    #[test]
+    fn a_limit_that_a_session_made_up_does_not_last_for_ever() {
+        let now = Timestamp(1_738_400_000_000);
+        let window = |name: &str, used_permille, resets_at| Window {
+            name: name.to_owned(),
+            used_permille,
+            resets_at: Timestamp(resets_at),
+        };
+        let day = 24 * 3600 * 1000;
+        let told = [
+            window("five_hour", 1000, now.0 + 1000),
+            window("far\u{202e}away", 65_535, now.0 + 7 * day),
+            window("for_ever", 1000, i64::MAX),
+            window("next_year", 1000, now.0 + 365 * day),
+            window("over", 1000, now.0 - day),
+        ];
+        assert_eq!(believed(&told, now), [told[0].clone(), window("faraway", 1000, now.0 + 7 * day)]);
+        assert_eq!(believed(&vec![told[0].clone(); 1000], now).len(), 8);
     }
 }

@@ -16,6 +16,7 @@ pub fn purpose(why: Purpose) -> &'static str {
         Purpose::Agent => "the program to run",
         Purpose::ThisProgram => "pointsman, for the commands of an agent",
         Purpose::Credential => "holds a credential",
+        Purpose::Ours => "holds Pointsman's own state",
         Purpose::Tree => "the working tree",
         Purpose::Gateway => "the gateway that takes pushes",
         Purpose::Messages => "messages to the agent",
@@ -47,6 +48,7 @@ pub fn outside(why: &Outside) -> String {
         Outside::AppArmor => "AppArmor does not let bubblewrap make user namespaces".to_owned(),
         Outside::NoNamespaces => "the kernel does not let this user make user namespaces".to_owned(),
         Outside::Broken { why } => format!("bubblewrap does not work here: {why}"),
+        Outside::Unclear { why } => format!("bubblewrap could not be tried: {why}"),
     }
 }
 
@@ -69,6 +71,7 @@ pub fn fix(why: &Outside) -> &'static str {
         Outside::Broken { .. } => {
             "bubblewrap itself must work first: bwrap --unshare-user --unshare-pid --ro-bind / / true"
         }
+        Outside::Unclear { .. } => "wait until the machine has room again; Pointsman tries by itself",
     }
 }
 

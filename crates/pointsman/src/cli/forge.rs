@@ -217,6 +217,9 @@ pub(crate) enum Pr {
         verdict: Verdict,
         #[command(flatten)]
         body: Body,
+        /// The commit you looked at: refuse if the branch has moved since
+        #[arg(long, value_name = "SHA", value_parser = sha)]
+        head: Option<Sha>,
     },
     /// Print what a pull request changes, as a unified diff; what landed, once it is merged
     Diff {
@@ -430,7 +433,7 @@ impl Pr {
             Self::Show { number } => {
                 forge_text::pull(context, &ask(context, ForgeCommand::ShowPull { number })?)
             }
-            Self::Review { number, verdict, body } => {
+            Self::Review { number, verdict, body, head } => {
                 let verdict = verdict.get();
                 if verdict == ReviewVerdict::Approve {
                     context.people_only("an approval")?;
@@ -440,7 +443,7 @@ impl Pr {
                     return Err(Failure::refused("changes are requested without saying which")
                         .hint("--body TEXT tells the agent what to change"));
                 }
-                let review = ForgeCommand::Review { number, verdict, body, author: context.author() };
+                let review = ForgeCommand::Review { number, verdict, body, author: context.author(), head };
                 let changed: PullRequest = ask(context, review)?;
                 let config = context.project()?.config;
                 if !config.ci.kind.tests_commits() {

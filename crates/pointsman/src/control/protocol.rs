@@ -399,7 +399,15 @@ pub enum ForgeCommand {
     /// `forge pr show`
     ShowPull { number: Number },
     /// `forge pr review`
-    Review { number: Number, verdict: ReviewVerdict, body: String, author: String },
+    Review {
+        number: Number,
+        verdict: ReviewVerdict,
+        body: String,
+        author: String,
+        /// The commit that was looked at. Without one, the review is about whatever is the head when it is written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<Sha>,
+    },
     /// `forge pr close`
     ClosePull { number: Number },
     /// `forge pr merge`: puts it into the merge queue.

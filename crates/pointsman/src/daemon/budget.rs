@@ -59,8 +59,9 @@ pub(crate) fn measure(
 ) -> Reply {
     let measured = engine.store().session(session).and_then(|known| match known {
         Some(row) => {
+            let quota = quota::believed(quota, clock::now());
             if !quota.is_empty() {
-                let told = serde_json::to_string(quota).unwrap_or_default();
+                let told = serde_json::to_string(&quota).unwrap_or_default();
                 let told = Write::cursor(&row.project, QUOTA, told);
                 engine.write(&[Change::quiet(clock::now(), vec![told])])?;
             }

@@ -308,11 +308,13 @@ impl Control {
         }
         let picture = self.board.look();
         let task = picture.values().find(|task| task.contribution.pr() == Some(number));
-        let names_head = |head: &Sha| asked.source.owner.to_string().ends_with(head.as_str());
-        if !task.and_then(|task| task.contribution.head()).is_some_and(names_head) {
+        let names_head = |head: &&Sha| asked.source.owner.to_string().ends_with(head.as_str());
+        let Some(head) = task.and_then(|task| task.contribution.head()).filter(names_head).cloned() else {
             return refused(words::question::another_head(number));
-        }
-        let review = ForgeCommand::Review { number, verdict, body, author: caller.author() };
+        };
+        // The branch may move while this is on its way.
+        let head = Some(head);
+        let review = ForgeCommand::Review { number, verdict, body, author: caller.author(), head };
         let request = Request::Forge { project: project.clone(), command: review };
         match self.carry_out(caller, request) {
             Reply::Done { .. } => Ok(()),
@@ -353,6 +355,7 @@ impl Control {
                 verdict: ReviewVerdict::Approve,
                 body: words::daemon::request::merge_ordered().to_owned(),
                 author: caller.author(),
+                head: task.contribution.head().cloned(),
             }),
             State::MergeQueue => Err(done(Queued { number, state: task.state })),
             State::Backlog

@@ -102,9 +102,9 @@ fn decided(
                 Err(why) => refused(words::decision::vault_refused(id, &why.to_string())),
             }
         }
-        Request::Forge { command: ForgeCommand::Review { number, verdict, body, author }, .. } => {
+        Request::Forge { command: ForgeCommand::Review { number, verdict, body, author, head }, .. } => {
             let (ReviewVerdict::Approve, Some(forge)) = (verdict, forge) else { return Ok(None) };
-            Ok(Some(embedded_forge::reviewable_head(forge, *number).map(|head| {
+            Ok(Some(embedded_forge::reviewable_head(forge, *number, head.as_ref()).map(|head| {
                 let decision = Decision::Approval { pr: *number, head, body: body.clone() };
                 (author.clone(), decision)
             })))

@@ -188,7 +188,7 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
         return Ok(None);
     }
     let Some(to) = RefName::new(&format!("refs/pointsman/incoming/{branch}")) else { return Ok(None) };
-    let found = served.mirror.fetch_path(checkout, &branch.full(), &to)?;
+    let found = served.mirror.fetch_checkout(checkout, &branch.full(), &to)?;
     if let Some(at) = &found {
         served.mirror.delete_ref(&to, at)?;
     }

@@ -86,7 +86,8 @@ impl Served {
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| words::daemon::git::not_a_branch_name(&config.primary_branch))?;
-        let mut git = git.clone();
+        let enclosure = Enclosure::new(environment, paths)?;
+        let mut git = git.clone().with_reading(enclosure.reading());
         let server = remote::forge(paths, &config, environment)?;
         let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
             (Some(server), _) => {
@@ -134,7 +135,7 @@ impl Served {
             union,
             known: Mutex::default(),
             main: Mutex::default(),
-            enclosure: Enclosure::new(environment, paths)?,
+            enclosure,
             secrets,
         })
     }

@@ -4,7 +4,7 @@ use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_core::filing;
 use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
 use pointsman_core::ids::{Number, Sha};
-use pointsman_core::task::ReviewVerdict;
+use pointsman_core::words;
 use pointsman_view::forge as view;
 
 use super::limits::{self, InvalidText};
@@ -87,8 +87,11 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
         }
         ForgeCommand::ListPulls { state } => list_pulls(forge, *state),
         ForgeCommand::ShowPull { number } => show_pull(forge, *number),
-        ForgeCommand::Review { number, verdict, body, author } => {
-            review(forge, *number, *verdict, &limits::body(body)?, &limits::person(author))?;
+        ForgeCommand::Review { number, verdict, body, author, head } => {
+            let sha = head_to_review(forge, *number, head.as_ref())?;
+            let (body, author) = (limits::body(body)?, limits::person(author));
+            let written = forge.forge_db().review(*number, &author, *verdict, &body, &sha, forge.now());
+            written.map_err(database_error("review a pull request"))?;
             show_pull(forge, *number)
         }
         ForgeCommand::ClosePull { number } => {
@@ -147,25 +150,16 @@ fn subject(command: &ForgeCommand) -> Option<Number> {
     }
 }
 
-/// A review is about the commit that is the head now.
-fn review(
+/// The commit that a review would be about; the refusal if there can be none.
+pub(crate) fn reviewable_head(
     forge: &EmbeddedForge,
     number: Number,
-    verdict: ReviewVerdict,
-    body: &str,
-    author: &str,
-) -> Result<(), Failure> {
-    let sha = head_to_review(forge, number)?;
-    let written = forge.forge_db().review(number, author, verdict, body, &sha, forge.now());
-    written.map(drop).map_err(|error| database_error("review a pull request")(error).into())
+    seen: Option<&Sha>,
+) -> Result<Sha, Reply> {
+    head_to_review(forge, number, seen).map_err(|Failure { kind, message }| Reply::Failed { kind, message })
 }
 
-/// The commit that a review would be about; the refusal if there can be none.
-pub(crate) fn reviewable_head(forge: &EmbeddedForge, number: Number) -> Result<Sha, Reply> {
-    head_to_review(forge, number).map_err(|Failure { kind, message }| Reply::Failed { kind, message })
-}
-
-fn head_to_review(forge: &EmbeddedForge, number: Number) -> Result<Sha, Failure> {
+fn head_to_review(forge: &EmbeddedForge, number: Number, seen: Option<&Sha>) -> Result<Sha, Failure> {
     let pr = require_pull(forge, number)?;
     if pr.merged {
         return Err(Failure::refused(format!(
@@ -177,9 +171,13 @@ fn head_to_review(forge: &EmbeddedForge, number: Number) -> Result<Sha, Failure>
             "pull request #{number} is closed: there is nothing to review"
         )));
     }
-    pr.head_sha.ok_or_else(|| {
+    let head = pr.head_sha.ok_or_else(|| {
         Failure::refused(format!("pull request #{number} has no head: push its branch `{}` first", pr.head))
-    })
+    })?;
+    if seen.is_some_and(|seen| *seen != head) {
+        return Err(Failure::refused(words::question::another_head(number)));
+    }
+    Ok(head)
 }
 
 fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Reply, Failure> {

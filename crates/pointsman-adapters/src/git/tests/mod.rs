@@ -17,6 +17,7 @@ use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec, TreeStart};
 use super::{BranchName, Error, Git, RefName, UnionGlobs, Version};
 use crate::process::{Finished, Run};
+use crate::sandbox::{Bubblewrap, Reading};
 
 mod candidate;
 mod capture;
@@ -29,6 +30,7 @@ mod gateway;
 mod history;
 mod hostile;
 mod killed_push;
+mod links;
 mod local_checkout;
 mod mirror;
 mod new_objects;
@@ -56,6 +58,15 @@ fn build_with(
     super::candidate::build(mirror, union, &Order { style, onto, head, heading, queued_at_secs: 0 })
 }
 
+/// The sandbox in which git reads what agents write, where one can be built.
+fn reading() -> Option<Reading> {
+    static READING: OnceLock<Option<Reading>> = OnceLock::new();
+    #[allow(clippy::disallowed_methods, reason = "where the programs of this machine are")]
+    let path = std::env::var_os("PATH");
+    let find = || Some(Reading::new(&Bubblewrap::probe(path.as_deref()).ok()?, path.as_deref(), &[]));
+    READING.get_or_init(find).clone()
+}
+
 /// A project with one commit on main.
 struct World {
     root: TempDir,
@@ -72,7 +83,7 @@ impl World {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let path = root.path();
-        let git = Git::open(&path.join("state")).unwrap();
+        let git = Git::open(&path.join("state")).unwrap().with_reading(|| Ok(reading()));
         init_bare(&git, &path.join("forge.git"), &branch("main")).unwrap();
         let person = path.join("person");
         let remote = path.join("forge.git").to_str().unwrap().to_owned();

@@ -102,7 +102,7 @@ fn sandbox() -> Check {
     match Context::enclosure() {
         Ok(enclosure) => match enclosure.bubblewrap() {
             Ok(bubblewrap) => Check::ok(ID, words::sandbox::works(&bubblewrap.version)),
-            Err(why) => Check::warn(ID, words::sandbox::outside(why), words::sandbox::fix(why)),
+            Err(why) => Check::warn(ID, words::sandbox::outside(&why), words::sandbox::fix(&why)),
         },
         Err(error) => Check::warn(ID, chain(error), "/proc must be mounted"),
     }

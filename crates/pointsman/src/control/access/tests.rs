@@ -63,7 +63,7 @@ fn issue(labels: &[&str]) -> Request {
 }
 
 fn review(verdict: ReviewVerdict) -> Request {
-    forge(ForgeCommand::Review { number: 5, verdict, body: "b".into(), author: CLAIMED.into() })
+    forge(ForgeCommand::Review { number: 5, verdict, body: "b".into(), author: CLAIMED.into(), head: None })
 }
 
 fn submit() -> Request {

@@ -85,7 +85,11 @@ impl EffectPerformer {
         let Some(found) = pointsman_adapters::process::find_program(program, path.as_deref(), tree) else {
             return RewakeSupport::Unknown;
         };
-        let mut run = Run::new(found).untrusted().args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
+        // A program of the tree is the branch's own and runs only inside, and nothing of the tree speaks for another one.
+        if found.starts_with(tree) {
+            return RewakeSupport::Unknown;
+        }
+        let mut run = Run::new(found).untrusted().args(["--version"]).cwd("/").time_limit(VERSION_LIMIT);
         for name in ["PATH", "HOME"] {
             if let Some(value) = (self.environment)(name) {
                 run = run.env(name, value);

@@ -270,6 +270,9 @@ impl EffectPerformer {
         let spec = session_files.launch_spec(generation);
         let sandbox = match place {
             Place::Outside(_) => None,
+            Place::Nowhere(why) if why.passes() => {
+                return Err(EffectError::later(words::sandbox::outside(&why)));
+            }
             Place::Nowhere(why) => return Err(EffectError::never(words::sandbox::required(&why))),
             Place::Inside => {
                 let name = owner.id().session(generation);

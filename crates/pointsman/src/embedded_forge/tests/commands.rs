@@ -1,6 +1,7 @@
 //! What people ask for, and the JSON they get.
 
 use pointsman_core::forge::StateFilter;
+use pointsman_core::ids::Sha;
 use pointsman_core::task::ReviewVerdict;
 use serde_json::json;
 
@@ -9,7 +10,7 @@ use crate::control::protocol::{FailureKind, ForgeCommand};
 use pointsman_adapters::forge::Forge;
 
 fn review(number: u64, verdict: ReviewVerdict) -> ForgeCommand {
-    ForgeCommand::Review { number, verdict, body: "Words".to_owned(), author: "bob".to_owned() }
+    ForgeCommand::Review { number, verdict, body: "Words".to_owned(), author: "bob".to_owned(), head: None }
 }
 
 #[test]
@@ -183,6 +184,25 @@ fn a_review_is_about_the_head_of_that_moment() {
     world.push(&second, "work");
     let reviews = done(&forge, &review(number, ReviewVerdict::Approve))["reviews"].clone();
     assert_eq!((&reviews[0]["sha"], &reviews[1]["sha"]), (&json!(first), &json!(second)));
+}
+
+#[test]
+fn a_review_of_a_commit_that_is_not_the_head_any_more_is_refused() {
+    let world = World::new();
+    let forge = world.forge();
+    let (number, first) = world.pull_request(&forge, "work");
+    let of = |head: &Sha| match review(number, ReviewVerdict::Approve) {
+        ForgeCommand::Review { number, verdict, body, author, .. } => {
+            ForgeCommand::Review { number, verdict, body, author, head: Some(head.clone()) }
+        }
+        other => other,
+    };
+    let second = world.commit("more");
+    world.push(&second, "work");
+    let (kind, message) = failed(&forge, &of(&first));
+    assert_eq!(kind, FailureKind::Refused);
+    assert!(message.contains("has changed since"), "{message}");
+    assert_eq!(done(&forge, &of(&second))["reviews"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -25,8 +25,9 @@ fn with_approving_ci(setup: Setup) -> TestDaemon {
     let file = daemon.checkout().join("ci.sh");
     fs::write(&file, ci).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    daemon.git_in(&daemon.checkout(), &["commit", "--quiet", "--amend", "--no-edit", "ci.sh"]);
     daemon.start();
+    daemon.git_in(&daemon.checkout(), &["commit", "--quiet", "--message=Approve", "ci.sh"]);
+    daemon.json(&["sync"]);
     daemon
 }
 

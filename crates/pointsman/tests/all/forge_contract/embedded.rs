@@ -73,7 +73,8 @@ impl People for Ann {
     }
 
     fn review(&self, number: Number, verdict: ReviewVerdict, body: &str) {
-        self.run(&ForgeCommand::Review { number, verdict, body: body.to_owned(), author: self.name() });
+        let (body, author) = (body.to_owned(), self.name());
+        self.run(&ForgeCommand::Review { number, verdict, body, author, head: None });
     }
 }
 
