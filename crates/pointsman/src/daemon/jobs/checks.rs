@@ -80,11 +80,32 @@ impl Check {
         }
         let Some(command) = served.config.ci.command.clone() else { return };
         let Some(_runner) = jobs.runner(served) else { return };
+        // The order may come later than a look that found the same check owed. Then this run is over, and its log stays as it is.
+        if !jobs.read(|store| self.is_pending(store)) {
+            return;
+        }
         self.tell(jobs, Event::ChecksStarted { sha: self.sha.clone() });
         let issue = self.owner.id().issue().map(|issue| ("ISSUE", issue.to_string()));
         let env = Vec::from_iter(issue);
         let Some(verdict) = test(jobs, served, &command, self.name(), &self.sha, env) else { return };
         self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict });
+    }
+
+    /// Whether its owner still waits for this run. A store that does not answer says nothing.
+    fn is_pending(&self, store: &Store) -> bool {
+        let owner = match self.owner.id() {
+            WorkflowId::Task(key) => {
+                store.task(&key).map(|task| task.map(|task| Workflow::Task(task.into())))
+            }
+            WorkflowId::Run(key) => {
+                store.run(&key.project, key.id).map(|run| run.map(|run| Workflow::Run(run.into())))
+            }
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) => return false,
+        };
+        let Ok(owner) = owner else { return true };
+        let pending =
+            |owner: &Workflow| owner.contribution()?.pending().map(|of| of == (&self.sha, self.run));
+        owner.as_ref().and_then(pending).unwrap_or(false)
     }
 
     fn tell(&self, jobs: &Jobs, event: Event) {
@@ -306,7 +327,9 @@ pub(super) fn remember(jobs: &Jobs, served: &Served, verdict: Verdict<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_core::part::contribution::{Ci, Contribution};
     use pointsman_core::queue::Runs;
+    use pointsman_core::task::Task;
     use pointsman_core::time::Timestamp;
     use pointsman_store::{Change, Write};
     use serde_json::Value;
@@ -331,5 +354,35 @@ mod tests {
         assert_eq!(tell(passed(Runs { green: 1, ..Runs::default() })), Some(CiVerdict::Passed));
         assert_eq!(tell(Value::Null), None);
         assert_eq!(tell(passed(Runs::default())), None);
+    }
+
+    /// A task that waits for this run on this head, as it is stored.
+    fn waiting(head: &Sha, ci: &Ci) -> Task {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 7 };
+        let mut task = Task::new(key, "Apples".to_owned(), "b".to_owned(), Timestamp(0));
+        let mut stored = serde_json::to_value(Contribution::at("b".to_owned(), head.clone(), None)).unwrap();
+        stored["progress"]["pushed"]["ci"] = serde_json::to_value(ci).unwrap();
+        task.contribution = serde_json::from_value(stored).unwrap();
+        task
+    }
+
+    #[test]
+    fn a_check_that_was_answered_meanwhile_is_not_run_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("pointsman.db")).unwrap();
+        let [head, other] = ["a", "b"].map(|digit| Sha::new(&digit.repeat(40)).unwrap());
+        let owner = Workflow::Task(waiting(&head, &Ci::Pending { run: 2 }).into());
+        let check = Check { owner, sha: head.clone(), run: 2 };
+        assert!(!check.is_pending(&store), "there is no such task");
+        let mut is_pending_after = |task: Task| {
+            let mut change = Change::new(Timestamp(1), "test");
+            change.task = Some(task);
+            store.commit(&[change]).unwrap();
+            check.is_pending(&store)
+        };
+        assert!(is_pending_after(waiting(&head, &Ci::Pending { run: 2 })));
+        assert!(!is_pending_after(waiting(&head, &Ci::Passed)));
+        assert!(!is_pending_after(waiting(&head, &Ci::Pending { run: 3 })));
+        assert!(!is_pending_after(waiting(&other, &Ci::Pending { run: 2 })));
     }
 }
