@@ -67,7 +67,12 @@ pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Resul
     if line.audited.as_ref() == Some(main) {
         return Ok(true);
     }
-    // A person's order may have moved main since the caller looked: then the caller looks again.
+    // Another look may have found and audited a newer main since the caller looked. Seen from there the caller's main looks
+    // rewound, so the caller looks again.
+    if served.mirror.remote_head(&served.primary)?.as_ref() != Some(main) {
+        return Ok(false);
+    }
+    // A person's order may have moved it as well.
     if served.embedded.is_some() && served.forge.branch_head(served.primary.as_str())?.as_ref() != Some(main)
     {
         return Ok(false);

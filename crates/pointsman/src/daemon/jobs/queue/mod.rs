@@ -237,6 +237,7 @@ impl<'a> QueueWorker<'a> {
             return Ok(Next::Again);
         }
         if !audit::look_at(self.jobs, self.served, &main)? {
+            self.main = None;
             return Ok(Next::Again);
         }
         self.aside.retain(|member| entries.iter().any(|entry| entry.id == member.entry.id));
