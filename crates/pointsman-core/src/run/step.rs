@@ -236,6 +236,8 @@ impl<'a> Draft<'a> {
         }
         self.run.corrected = true;
         self.run.phase = None;
+        // This message asks for the phase as well.
+        self.run.session.reminded = true;
         let mut reactions = Vec::new();
         self.run.session.tell(Headline::WritePhase, words::message::unusable_result(why), &mut reactions);
         self.follow(reactions);

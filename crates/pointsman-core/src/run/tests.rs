@@ -264,6 +264,7 @@ fn a_result_that_cannot_be_used_may_be_corrected_once() {
         panic!("{effects:?}")
     };
     assert!(details.contains("is there twice"), "{details}");
+    assert!(told_so.session.reminded, "it is not asked for the same a second time");
     // It may not have begun to correct it.
     let idle = go(&told_so, told(1, session::Event::IdleLooked { at_prompt: true }), 3);
     let orders = idle.map(|next| next.effects).unwrap_or_default();
