@@ -1,4 +1,5 @@
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -12,17 +13,29 @@ use crate::demo;
 /// changes, a killed session, a dependency, a question to a person, a hopeless case, a review by the review agent, an
 /// action that waits for a person. Ends with a board of what happened.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pointsman demo              # about 40 seconds, at a pace people can follow\n  pointsman demo --speed 3    # three times as fast\n  pointsman demo --json | jq '.tasks[] | [.story, .outcome]'"
+)]
 pub(crate) struct Arguments {
     /// Keep everything, to look around afterwards
     #[arg(long)]
     keep: bool,
+    /// Play faster or slower: 2 is twice as fast. Without a terminal the demo does not wait at all
+    #[arg(long, value_name = "FACTOR", value_parser = demo::Pace::parse)]
+    speed: Option<demo::Pace>,
+    /// Write a picture of the play, an animated SVG
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 impl Arguments {
     pub(crate) fn run(self, out: Out) -> Result<(), Failure> {
         let color = std::io::stdout().is_terminal()
             && anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-        let options = demo::Options { json: out.is_json(), keep: self.keep, color };
+        let watched = std::io::stdout().is_terminal() && !out.is_json();
+        let default = if watched { demo::Pace::Speed(1.0) } else { demo::Pace::AtOnce };
+        let pace = self.speed.unwrap_or(default);
+        let options = demo::Options { json: out.is_json(), keep: self.keep, color, pace, svg: self.svg };
         match demo::run(options)? {
             true => Ok(()),
             // The board has told which story went otherwise.

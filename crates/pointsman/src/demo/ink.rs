@@ -30,7 +30,7 @@ pub(super) enum Ink {
 }
 
 /// A line made of pieces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line(Vec<(Style, String)>);
 
 impl Line {
@@ -48,6 +48,11 @@ impl Line {
     pub(super) fn column(self, style: Style, text: &str, columns: usize) -> Self {
         let gap = " ".repeat(columns.saturating_sub(text.width()));
         self.then(style, text).then(PLAIN, format!("{gap}  "))
+    }
+
+    /// Its pieces.
+    pub(super) fn pieces(&self) -> &[(Style, String)] {
+        &self.0
     }
 
     /// The line as text of at most `width` columns.

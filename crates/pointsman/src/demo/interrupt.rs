@@ -1,4 +1,4 @@
-//! Ctrl-C: the demo cleans up behind itself before it goes.
+//! Ctrl-C and a closed terminal: the demo cleans up behind itself before it goes.
 
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub(super) struct Interrupt(Arc<AtomicBool>);
 pub(super) struct Interrupted;
 
 impl Interrupt {
-    /// Listens from now on. The first signal asks; a second one ends us where we are.
+    /// Listens from now on. A second signal changes nothing: a terminal that is closed sends two, and cleaning up takes a few
+    /// seconds at most.
     pub(super) fn listen() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_shutdown(signal, EXIT_CODE, Arc::clone(&asked))?;
             flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self(asked))

@@ -2,6 +2,7 @@
 //! command line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Phase, State};
@@ -23,6 +24,13 @@ const TRIES: u32 = 10;
 pub(super) struct Part {
     pub(super) project: &'static str,
     pub(super) issue: Number,
+}
+
+impl Part {
+    /// Its name for people.
+    pub(super) fn label(self) -> String {
+        format!("{} #{}", self.project, self.issue)
+    }
 }
 
 /// An issue that was filed, and its part in the play.
@@ -85,22 +93,37 @@ pub(super) struct People {
     reviewed: BTreeMap<Part, Vec<Sha>>,
     answered: BTreeSet<Part>,
     approved: BTreeSet<Part>,
+    /// Since when somebody waits for their word.
+    waits: BTreeMap<Part, Instant>,
     failures: u32,
 }
 
 impl People {
-    /// Does what is to be done for one task now.
-    pub(super) fn act(&mut self, stage: &Stage, filed: &Filed, seen: &Seen) -> anyhow::Result<()> {
-        let done = match self.next_word(filed, seen) {
-            None => return Ok(()),
-            Some(Word::Review { pr, head, opinion }) => review(stage, filed.part.project, pr, opinion)
+    /// Does what is to be done for one task now, once somebody has waited for it that long.
+    pub(super) fn act(
+        &mut self,
+        stage: &Stage,
+        filed: &Filed,
+        seen: &Seen,
+        reaction: Duration,
+    ) -> anyhow::Result<()> {
+        let Some(word) = self.next_word(filed, seen) else {
+            self.waits.remove(&filed.part);
+            return Ok(());
+        };
+        if self.waits.entry(filed.part).or_insert_with(Instant::now).elapsed() < reaction {
+            return Ok(());
+        }
+        self.waits.remove(&filed.part);
+        let done = match word {
+            Word::Review { pr, head, opinion } => review(stage, filed.part.project, pr, opinion)
                 .map(|()| self.reviewed.entry(filed.part).or_default().push(head)),
-            Some(Word::Answer(text)) => {
+            Word::Answer(text) => {
                 let Part { project, issue } = filed.part;
                 let order = ["task", "answer", &issue.to_string(), text];
                 stage.pointsman_in::<Ordered>(project, &order).map(|_| self.answered.extend([filed.part]))
             }
-            Some(Word::LetGo(action)) => {
+            Word::LetGo(action) => {
                 let order = ["vault", "approve", action];
                 stage
                     .pointsman_in::<Action>(filed.part.project, &order)

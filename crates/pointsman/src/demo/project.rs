@@ -7,6 +7,7 @@ use std::{fs, io};
 use anyhow::Context;
 use pointsman_core::ids::Number;
 
+use super::pace::Pace;
 use super::stories::CI_FIXES;
 
 /// The project's name.
@@ -54,12 +55,13 @@ pub(super) fn write_files(checkout: &Path) -> io::Result<()> {
 }
 
 /// The project's `pointsman.toml`: everything at once, and in the time of a demo.
-pub(super) fn configuration(program: &Path, phase_dir: &Path) -> anyhow::Result<String> {
+pub(super) fn configuration(program: &Path, phase_dir: &Path, pace: Pace) -> anyhow::Result<String> {
     let word = |path: &Path| {
         let text = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
         anyhow::Ok(toml::Value::String(text.to_owned()).to_string())
     };
     let (program, phase_dir) = (word(program)?, word(phase_dir)?);
+    let pause = pace.step().as_millis();
     Ok(format!(
         r#"name = "{NAME}"
 primary_branch = "main"
@@ -72,7 +74,7 @@ kind = "command"
 command = ["./ci.sh"]
 
 [agent]
-command = [{program}, "rehearsal-agent"]
+command = [{program}, "rehearsal-agent", "--pause-ms", "{pause}"]
 
 [review]
 mode = "human"
@@ -106,8 +108,9 @@ pub(super) fn market_configuration(
     program: &Path,
     phase_dir: &Path,
     receiver: &Path,
+    pace: Pace,
 ) -> anyhow::Result<String> {
-    let text = configuration(program, phase_dir)?;
+    let text = configuration(program, phase_dir, pace)?;
     let receiver = receiver.to_str().with_context(|| format!("{} is not UTF-8", receiver.display()))?;
     let receiver = toml::Value::String(receiver.to_owned());
     let text = text.replace(&format!("name = \"{NAME}\""), &format!("name = \"{MARKET}\""));
@@ -133,17 +136,19 @@ mod tests {
     use pointsman_adapters::process::{End, Run};
     use pointsman_core::config::Config;
 
-    use super::{configuration, is_state_file, market_configuration, write_files};
+    use super::{Pace, configuration, is_state_file, market_configuration, write_files};
 
     #[test]
     fn the_configuration_is_one_wherever_the_program_lies() {
-        let text = configuration(Path::new("/opt/it's \"here\"/pointsman"), Path::new("/p")).unwrap();
+        let text =
+            configuration(Path::new("/opt/it's \"here\"/pointsman"), Path::new("/p"), Pace::AtOnce).unwrap();
         let config = Config::parse(&text, "pointsman.toml").unwrap();
         assert!(config.unsupported().is_empty());
         assert_eq!(config.dev.concurrency, 14);
         assert_eq!(config.limits.ci_fixes, 2);
         let program = Path::new("/opt/pointsman");
-        let text = market_configuration(program, Path::new("/p"), Path::new("/home/a/bell")).unwrap();
+        let text =
+            market_configuration(program, Path::new("/p"), Path::new("/home/a/bell"), Pace::AtOnce).unwrap();
         let market = Config::parse(&text, "pointsman.toml").unwrap();
         assert!(market.review_agent() && market.unsupported().is_empty());
         assert_eq!(

@@ -1,6 +1,7 @@
 //! The throw-away surroundings: directories, a repository, a daemon; and the door to all of it, which is
 //! the command line, as for any user. Whatever was made here goes away when it is dropped.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +9,6 @@ use std::{fs, io, thread};
 
 use anyhow::{Context, bail, ensure};
 use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
-use pointsman_adapters::tmux::Server;
 use pointsman_core::text;
 use pointsman_view::project::{Made, Named};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +16,8 @@ use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use super::interrupt::Interrupt;
+use super::leftovers::{self, Owner, PREFIX};
+use super::pace::Pace;
 use super::people::Part;
 use super::project;
 use crate::paths::Paths;
@@ -38,6 +40,7 @@ const PASSED: &[&str] = &["PATH", "LANG", "LC_ALL", "TERM", "SHELL", "TZ", "TMPD
 /// The world of one demo.
 pub(super) struct Stage {
     program: PathBuf,
+    owner: Option<Owner>,
     root: Option<TempDir>,
     run: Option<TempDir>,
     paths: Paths,
@@ -56,13 +59,15 @@ struct Daemon {
 }
 
 impl Stage {
-    /// Makes the directories and the project.
-    pub(super) fn build() -> anyhow::Result<Self> {
+    /// Makes the directories and the projects, and removes what a killed demo left.
+    pub(super) fn build(pace: Pace) -> anyhow::Result<Self> {
         let cache = cache_dir()?;
         fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+        leftovers::sweep(&cache);
         // Working trees do not belong into /tmp; sockets need a short path, which /tmp always is.
-        let root = tempfile::Builder::new().prefix("pointsman-demo-").tempdir_in(&cache)?;
-        let run = tempfile::Builder::new().prefix("pointsman-demo-").tempdir_in("/tmp")?;
+        let root = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&cache)?;
+        let run = tempfile::Builder::new().prefix(PREFIX).tempdir_in("/tmp")?;
+        let owner = Owner::of(root.path(), run.path())?;
         // Outside of everything we know, a link in its path could hide where it really is.
         let base = root.path().canonicalize()?;
         let stage = Self {
@@ -71,6 +76,7 @@ impl Stage {
             checkout: base.join(project::NAME),
             home: base.join("home"),
             phases: base.join("phases"),
+            owner: Some(owner),
             root: Some(root),
             run: Some(run),
             daemon: None,
@@ -85,17 +91,17 @@ impl Stage {
         stage.git(&["add", "--all"])?;
         stage.git(&["commit", "--quiet", "--message=Open the shop"])?;
         stage.pointsman::<Made>(&["init"])?;
-        let configuration = project::configuration(&stage.program, &stage.phases)?;
+        let configuration = project::configuration(&stage.program, &stage.phases, pace)?;
         fs::write(stage.checkout.join(project::CONFIGURATION), configuration)?;
         // A changed command counts when its owner accepts it.
         let place = stage.checkout.to_str().context("the demo's directory is not UTF-8")?;
         stage.pointsman::<Named>(&["project", "add", place])?;
-        stage.build_market()?;
+        stage.build_market(pace)?;
         Ok(stage)
     }
 
     /// The second project, beside the first.
-    fn build_market(&self) -> anyhow::Result<()> {
+    fn build_market(&self, pace: Pace) -> anyhow::Result<()> {
         let checkout = self.checkout.with_file_name(project::MARKET);
         fs::create_dir(&checkout)?;
         project::write_files(&checkout)?;
@@ -107,7 +113,7 @@ impl Stage {
         let receiver = self.home.join("bell");
         fs::write(&receiver, project::BELL)?;
         fs::set_permissions(&receiver, fs::Permissions::from_mode(0o755))?;
-        let configuration = project::market_configuration(&self.program, &self.phases, &receiver)?;
+        let configuration = project::market_configuration(&self.program, &self.phases, &receiver, pace)?;
         fs::write(checkout.join(project::CONFIGURATION), configuration)?;
         self.pointsman::<Named>(&["project", "add", place]).map(drop)
     }
@@ -220,6 +226,9 @@ impl Stage {
         for dir in [self.root.take(), self.run.take()].into_iter().flatten() {
             let _ = dir.keep();
         }
+        if let Some(owner) = self.owner.take() {
+            owner.release();
+        }
         self.directions()
     }
 
@@ -262,11 +271,7 @@ impl Stage {
             daemon.killer.kill();
             let _ = daemon.supervisor.join();
         }
-        if self.paths.tmux_socket().exists()
-            && let Ok(server) = Server::new(self.paths.tmux_socket(), self.paths.tmux_config())
-        {
-            let _ = server.shut_down();
-        }
+        leftovers::end_sessions(&self.paths);
     }
 }
 
@@ -274,22 +279,22 @@ impl Drop for Stage {
     fn drop(&mut self) {
         self.stop();
         for dir in [self.root.take(), self.run.take()].into_iter().flatten() {
-            remove(dir);
+            remove(&dir.keep());
         }
     }
 }
 
 /// Removes a directory in which programs of ended sessions may still write their last files.
 #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
-fn remove(dir: TempDir) {
-    let path = dir.keep();
+pub(super) fn remove(path: &Path) {
     let deadline = Instant::now() + REMOVE_LIMIT;
-    while let Err(error) = fs::remove_dir_all(&path) {
+    while let Err(error) = fs::remove_dir_all(path) {
         if error.kind() == io::ErrorKind::NotFound {
             return;
         }
         if Instant::now() >= deadline {
-            eprintln!("{} could not be removed: {error}", path.display());
+            // The terminal may be gone as well.
+            let _ = writeln!(io::stderr(), "cannot remove {}: {error}", path.display());
             return;
         }
         thread::sleep(LOOK);

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use rustix::process::{Signal, getpid, kill_process};
 
 use player::{Ending, Player, Surroundings};
@@ -32,8 +32,7 @@ use crate::paths::Paths;
 /// The hidden subcommand `pointsman rehearsal-agent`; answers its exit code.
 #[allow(clippy::disallowed_methods, reason = "an agent begins here: the environment is its input")]
 pub fn run(args: Vec<String>) -> anyhow::Result<i32> {
-    ensure!(args.is_empty(), "the rehearsal agent takes no arguments: its script is in the issue");
-    let surroundings = surroundings(|name| std::env::var_os(name))?;
+    let surroundings = Surroundings { pause: pause(&args)?, ..surroundings(|name| std::env::var_os(name))? };
     let stdin = std::io::stdin();
     let stdout = std::io::stdout();
     let session = surroundings.session.clone();
@@ -49,6 +48,19 @@ pub fn run(args: Vec<String>) -> anyhow::Result<i32> {
         return end(&ending);
     }
     end(&Player::new(surroundings, Terminal::new(&stdin), &stdout).play()?)
+}
+
+/// The pause before each step, if one is asked for: people want to see what happens.
+fn pause(args: &[String]) -> anyhow::Result<Duration> {
+    match args {
+        [] => Ok(Duration::ZERO),
+        [option, number] if option == "--pause-ms" => {
+            let millis =
+                number.parse().with_context(|| format!("--pause-ms takes a number, not {number}"))?;
+            Ok(Duration::from_millis(millis))
+        }
+        _ => bail!("the rehearsal agent takes only --pause-ms: its script is in the issue"),
+    }
 }
 
 fn end(ending: &Ending) -> anyhow::Result<i32> {
@@ -83,7 +95,16 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
         reporter: Reporter::new(session.clone(), control),
         session,
         turn: word("POINTSMAN_TURN").and_then(|turn| turn.parse().ok()),
+        pause: Duration::ZERO,
     })
+}
+
+/// Does nothing for a while.
+#[allow(clippy::disallowed_methods, reason = "people watch: there is nothing to wait for")]
+fn take_time(pause: Duration) {
+    if !pause.is_zero() {
+        std::thread::sleep(pause);
+    }
 }
 
 /// Waits for nothing, and not for the terminal either: from outside it looks busy.

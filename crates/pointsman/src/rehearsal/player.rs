@@ -50,6 +50,8 @@ pub(super) struct Surroundings {
     pub(super) session: String,
     /// Which turn this is, if it has no terminal to wait at.
     pub(super) turn: Option<u32>,
+    /// The pause before each step.
+    pub(super) pause: Duration,
 }
 
 /// How a play ends.
@@ -136,6 +138,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             for line in self.terminal.arrived()? {
                 self.hear(&line);
             }
+            super::take_time(self.place.pause);
             // A step that ends us is over before it begins: a successor must not repeat it.
             if matches!(step, Step::Crash | Step::Exit(_) | Step::RateLimit(_)) {
                 progress.remember(index + 1)?;

@@ -175,7 +175,7 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
     (
         "ending the process",
         r"\bprocess::exit\(",
-        // A second Ctrl-C, after the stage has been cleared.
+        // After Ctrl-C, when the stage has been cleared.
         &["crates/pointsman/src/demo/mod.rs"],
     ),
 ];

@@ -71,6 +71,7 @@ impl Stage {
             pointsman: self.path("pointsman"),
             reporter: Reporter::new("dev-shop-1.1".to_owned(), self.path("control.sock")).impatient(),
             session: "dev-shop-1.1".to_owned(),
+            pause: std::time::Duration::ZERO,
             turn: None,
         };
         let mut log = Vec::new();
