@@ -5,16 +5,20 @@
 //! message stays to be seen. A message that went another way leaves a `.given`.
 //!
 //! The hook that waits beside an idle session holds the lock of `waiter`, which ends with the process that has it.
+//!
+//! The directory is among the files that the session can change. So the daemon works on the directory itself, not on its path: a link
+//! in its place leads nowhere.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use inotify::{Inotify, WatchMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
@@ -66,10 +70,11 @@ impl HookMessages {
 
     /// Offers a message, unless one of this name was offered or given before; says where it is.
     pub fn offer(&self, name: &str, line: &str) -> io::Result<HookMessageStatus> {
-        match self.message_status(name) {
+        let held = self.held()?;
+        match held.message_status(name) {
             Some(message_status) => Ok(message_status),
             None => {
-                phase_file::write_state_file(&self.path(name, OFFERED), line.as_bytes())?;
+                phase_file::write_state_file(&held.path(name, OFFERED), line.as_bytes())?;
                 Ok(HookMessageStatus::Offered)
             }
         }
@@ -77,12 +82,16 @@ impl HookMessages {
 
     /// Takes a message back. False if a hook was faster, or it is not there.
     pub fn withdraw(&self, name: &str) -> io::Result<bool> {
-        self.claim(name, WITHDRAWN)
+        match self.held() {
+            Ok(held) => held.claim(name, WITHDRAWN),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes down that a message goes another way, before it does. False if that was written before.
     pub fn give(&self, name: &str) -> io::Result<bool> {
-        match phase_file::create_exclusive(&self.path(name, GIVEN)) {
+        match phase_file::create_exclusive(&self.held()?.path(name, GIVEN)) {
             Ok(()) => Ok(true),
             Err(phase_file::Refusal::Exists) => Ok(false),
             Err(refusal) => Err(io::Error::other(refusal.to_string())),
@@ -91,20 +100,13 @@ impl HookMessages {
 
     /// The progress of a message; none if there never was one of this name.
     pub fn message_status(&self, name: &str) -> Option<HookMessageStatus> {
-        let there = |end: &str| fs::symlink_metadata(self.path(name, end)).is_ok();
-        [
-            (GIVEN, HookMessageStatus::Given),
-            (TAKEN, HookMessageStatus::Taken),
-            (WITHDRAWN, HookMessageStatus::Withdrawn),
-            (OFFERED, HookMessageStatus::Offered),
-        ]
-        .into_iter()
-        .find_map(|(end, message_status)| there(end).then_some(message_status))
+        self.held().ok()?.message_status(name)
     }
 
     /// Takes what is offered, oldest first. The model has to be told: nobody else will.
     pub fn take(&self) -> Vec<String> {
-        let mut names: Vec<(Vec<u64>, String)> = fs::read_dir(&self.dir)
+        let Ok(held) = self.held() else { return Vec::new() };
+        let mut names: Vec<(Vec<u64>, String)> = fs::read_dir(&held.path)
             .into_iter()
             .flatten()
             .flatten()
@@ -116,9 +118,9 @@ impl HookMessages {
             .collect();
         names.sort();
         names.truncate(LETTERS);
-        let mine = names.into_iter().filter(|(_, name)| self.claim(name, TAKEN).unwrap_or(false));
+        let mine = names.into_iter().filter(|(_, name)| held.claim(name, TAKEN).unwrap_or(false));
         mine.filter_map(|(_, name)| {
-            let bytes = phase_file::read_result_file(&self.path(&name, TAKEN), LETTER_BYTES).ok()??;
+            let bytes = phase_file::read_result_file(&held.path(&name, TAKEN), LETTER_BYTES).ok()??;
             Some(String::from_utf8_lossy(&bytes).trim().to_owned())
         })
         .filter(|line| !line.is_empty())
@@ -127,7 +129,10 @@ impl HookMessages {
 
     /// Whether a hook waits beside the session.
     pub fn has_waiter(&self) -> bool {
-        let Ok(file) = File::open(self.dir.join(WAITER)) else { return false };
+        // A pipe would keep us waiting.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let open = |held: Held| File::options().read(true).custom_flags(flags).open(held.path.join(WAITER));
+        let Ok(file) = self.held().and_then(open) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
@@ -138,7 +143,7 @@ impl HookMessages {
         let Some(parent) = parent.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
             return Ok(Vec::new());
         };
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let flags = OFlags::NOFOLLOW.bits().cast_signed();
         let waiter = File::options()
             .write(true)
             .create(true)
@@ -183,8 +188,36 @@ impl HookMessages {
         }
     }
 
+    fn held(&self) -> io::Result<Held> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+        let dir = openat(CWD, &self.dir, flags, Mode::empty())?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
+        Ok(Held { _dir: dir, path })
+    }
+}
+
+/// The directory itself, whatever its path leads to by now.
+struct Held {
+    _dir: OwnedFd,
+    /// Leads to it as long as it is held.
+    path: PathBuf,
+}
+
+impl Held {
     fn path(&self, name: &str, end: &str) -> PathBuf {
-        self.dir.join(format!("{name}.{end}"))
+        self.path.join(format!("{name}.{end}"))
+    }
+
+    fn message_status(&self, name: &str) -> Option<HookMessageStatus> {
+        let there = |end: &str| fs::symlink_metadata(self.path(name, end)).is_ok();
+        [
+            (GIVEN, HookMessageStatus::Given),
+            (TAKEN, HookMessageStatus::Taken),
+            (WITHDRAWN, HookMessageStatus::Withdrawn),
+            (OFFERED, HookMessageStatus::Offered),
+        ]
+        .into_iter()
+        .find_map(|(end, message_status)| there(end).then_some(message_status))
     }
 
     /// Renames an offered message, unless that name is taken; says whether it was us.

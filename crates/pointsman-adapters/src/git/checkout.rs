@@ -72,7 +72,7 @@ pub fn give_origin(mirror: &Mirror, dir: &Path, primary: &BranchName) -> Result<
 }
 
 /// The address without a name and a token in front of the server.
-fn without_credentials(url: &str) -> String {
+pub(super) fn without_credentials(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) => {
             let (server, path) = rest.split_once('/').unwrap_or((rest, ""));

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -60,16 +61,8 @@ pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), E
 pub(super) fn write_beneath(root: &Path, below: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let path = root.join(below);
     let write = || -> io::Result<()> {
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut dir = openat(CWD, root, flags, Mode::empty())?;
-        let mut names = below.iter();
-        let name = names.next_back().ok_or(io::ErrorKind::InvalidInput)?;
-        for part in names {
-            match mkdirat(&dir, part, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => dir = openat(&dir, part, flags, Mode::empty())?,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let dir = open_beneath(root, below.parent().unwrap_or(Path::new("")))?;
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let draft = format!(".draft-{}-{number}", std::process::id());
@@ -82,6 +75,29 @@ pub(super) fn write_beneath(root: &Path, below: &Path, bytes: &[u8], mode: u32) 
         Ok(renameat(&dir, &draft, &dir, name)?)
     };
     write().map_err(error("write", &path))
+}
+
+/// Makes a directory below one that somebody else changes at this moment, or takes the one that is there. No link is followed.
+pub(super) fn create_beneath(root: &Path, below: &Path) -> Result<(), Error> {
+    let path = root.join(below);
+    open_beneath(root, below).map(drop).map_err(|source| {
+        match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::LOOP | Errno::NOTDIR) => Error::NotOurs { path, expected: "a directory" },
+            Some(_) | None => error("create", &path)(source),
+        }
+    })
+}
+
+fn open_beneath(root: &Path, below: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut dir = openat(CWD, root, flags, Mode::empty())?;
+    for part in below {
+        match mkdirat(&dir, part, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => dir = openat(&dir, part, flags, Mode::empty())?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(dir)
 }
 
 /// Reads a file that anybody may have put there: no symlink, no device or pipe, not more than `cap` bytes. Nothing if

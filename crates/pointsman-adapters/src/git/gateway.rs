@@ -5,14 +5,13 @@
 //! that the daemon fetches only that one branch from here, and alone holds the keys to the forge. So no git is run
 //! *in* a gateway by us: it is made, read and given its references as files.
 
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
 
 use super::mirror::Mirror;
-use super::private_clone::borrow_objects;
+use super::private_clone::borrowed_from;
 use super::{BranchName, Error, RefName, files, refs};
 
 /// The file that names the one reference that is taken.
@@ -20,7 +19,7 @@ const ALLOWED: &str = "pointsman-ref";
 /// It is one line of a name.
 const ALLOWED_CAP: u64 = 1024;
 
-/// Takes all updates of a push or none. Only shell built-ins; names are data in quotes, never evaluated.
+/// Takes all updates of a push or none. Only shell built-ins and git; names are data in quotes, never evaluated.
 const PRE_RECEIVE: &str = r#"#!/bin/sh
 IFS= read -r allowed < "${GIT_DIR:-.}/pointsman-ref" || { echo 'pointsman: the gateway is damaged, tell a human' >&2; exit 1; }
 status=0
@@ -35,6 +34,19 @@ while IFS=' ' read -r old new ref; do
 	*[!0]*) ;;
 	*)
 		printf 'pointsman: %s cannot be deleted: push what it should hold instead.\n' "${allowed#refs/heads/}" >&2
+		status=1
+		continue
+		;;
+	esac
+	# Nobody would upload their content. Only git 2.41 and later can tell.
+	large=$(git log --format= --name-only --diff-filter=AM "$new" --not --all -- 2>/dev/null |
+		git --attr-source="$new" check-attr --stdin filter 2>/dev/null)
+	case $large in *': filter: lfs'*)
+		printf 'pointsman: the push adds or changes files that .gitattributes gives to Git LFS:\n' >&2
+		printf '%s\n' "$large" | while IFS= read -r line; do
+			case $line in *': filter: lfs') printf 'pointsman:   %s\n' "${line%: filter: lfs}" >&2 ;; esac
+		done
+		printf 'pointsman: their content cannot be uploaded from a session. Take them out of every commit of the branch. If the task needs them, write PHASE:escalate: a person has to add them.\n' >&2
 		status=1
 		;;
 	esac
@@ -108,19 +120,20 @@ impl Gateway {
         format!("{}\n", self.branch.full())
     }
 
+    /// The agent can change everything here while this writes, so nothing is written through a link.
     fn write_files(&self, mirror: &Mirror, at: &Path) -> Result<(), Error> {
-        real_dir(at)?;
-        for part in
-            ["hooks", "info", "objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags"]
-        {
-            real_dir(&at.join(part))?;
+        files::create_dir_all(at)?;
+        for part in ["hooks", "info", "objects/pack", "objects/info", "refs/heads", "refs/tags"] {
+            files::create_beneath(at, Path::new(part))?;
         }
-        borrow_objects(at, mirror)?;
-        files::write_atomic(&at.join(ALLOWED), self.allowed_line().as_bytes(), 0o644)?;
-        files::write_atomic(&at.join("hooks/pre-receive"), PRE_RECEIVE.as_bytes(), 0o755)?;
-        files::write_atomic(&at.join("config"), &self.config(), 0o644)?;
+        let write = |name: &str, bytes: &[u8], mode| files::write_beneath(at, Path::new(name), bytes, mode);
+        write("objects/info/alternates", &borrowed_from(mirror), 0o644)?;
+        mirror.lend_shallow(at)?;
+        write(ALLOWED, self.allowed_line().as_bytes(), 0o644)?;
+        write("hooks/pre-receive", PRE_RECEIVE.as_bytes(), 0o755)?;
+        write("config", &self.config(), 0o644)?;
         // Last: with it the directory is a repository.
-        files::write_atomic(&at.join("HEAD"), format!("ref: {}\n", self.branch.full()).as_bytes(), 0o644)
+        write("HEAD", format!("ref: {}\n", self.branch.full()).as_bytes(), 0o644)
     }
 
     fn config(&self) -> Vec<u8> {
@@ -150,13 +163,4 @@ impl Gateway {
         );
         config
     }
-}
-
-/// Makes a directory, or takes the one that is there, but never a link that somebody put in its place.
-fn real_dir(dir: &Path) -> Result<(), Error> {
-    files::create_dir_all(dir)?;
-    if fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir()) {
-        return Ok(());
-    }
-    Err(Error::NotOurs { path: dir.to_owned(), expected: "a directory" })
 }

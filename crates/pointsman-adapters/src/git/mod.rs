@@ -33,6 +33,7 @@ use crate::sandbox::Reading;
 
 mod account;
 pub mod bare;
+mod beside;
 pub mod candidate;
 pub mod capture;
 pub mod changes;

@@ -57,8 +57,11 @@ pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Resul
 pub(super) fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), Error> {
     let info = git_dir.join("objects/info");
     files::create_dir_all(&info)?;
-    let mut line = mirror.objects().as_os_str().as_bytes().to_vec();
-    line.push(b'\n');
-    files::write_atomic(&info.join("alternates"), &line, 0o644)?;
+    files::write_atomic(&info.join("alternates"), &borrowed_from(mirror), 0o644)?;
     mirror.lend_shallow(git_dir)
+}
+
+/// The line of `objects/info/alternates` that names the mirror's objects.
+pub(super) fn borrowed_from(mirror: &Mirror) -> Vec<u8> {
+    [mirror.objects().as_os_str().as_bytes(), b"\n"].concat()
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
 
+use super::beside::{self, Setting};
 use super::gateway::Gateway;
 use super::mirror::{Mirror, RefUpdate};
 use super::private_clone::{Content, build};
@@ -220,7 +221,7 @@ fn make_private(
             at: &start.at,
             branch: &spec.branch,
             refs,
-            config: private_config(spec),
+            config: private_config(spec)?,
             exclude: &spec.exclude,
             copied,
         },
@@ -236,8 +237,8 @@ fn write_marker(git_dir: &Path, branch: &BranchName) -> Result<(), Error> {
 }
 
 /// What a tree's configuration says, as (section, key, value).
-fn settings(spec: &TreeSpec<'_>) -> Vec<(&'static str, &'static str, Vec<u8>)> {
-    vec![
+fn settings(spec: &TreeSpec<'_>) -> Result<Vec<Setting>, Error> {
+    let own = [
         ("remote.origin", "url", spec.gateway.dir().as_os_str().as_bytes().to_vec()),
         ("remote.origin", "fetch", b"+refs/heads/*:refs/remotes/origin/*".to_vec()),
         ("push", "default", b"current".to_vec()),
@@ -248,12 +249,14 @@ fn settings(spec: &TreeSpec<'_>) -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("tag", "gpgSign", b"false".to_vec()),
         // What a rebase or a reset leaves behind stays until the tree goes.
         ("gc", "auto", b"0".to_vec()),
-    ]
+    ];
+    let own = own.into_iter().map(|(section, key, value)| (section.to_owned(), key, value));
+    Ok(own.chain(beside::settings(spec.mirror, &spec.base)?).collect())
 }
 
-fn private_config(spec: &TreeSpec<'_>) -> Vec<u8> {
+fn private_config(spec: &TreeSpec<'_>) -> Result<Vec<u8>, Error> {
     let mut config = Vec::new();
-    for (section, key, value) in settings(spec) {
+    for (section, key, value) in settings(spec)? {
         let header = match section.split_once('.') {
             Some((section, sub)) => format!("[{section} \"{sub}\"]\n\t{key} = "),
             None => format!("[{section}]\n\t{key} = "),
@@ -262,7 +265,7 @@ fn private_config(spec: &TreeSpec<'_>) -> Vec<u8> {
         config.extend(files::config_value(&value));
         config.push(b'\n');
     }
-    config
+    Ok(config)
 }
 
 /// `git worktree add` writes absolute paths, so it is made in its place; the marker at the end says it is whole.
@@ -282,7 +285,7 @@ fn make_linked(spec: &TreeSpec<'_>, dir: &Path, start: &Sha) -> Result<(), Error
         .ok()?;
     let git_dir = git_dir_of(dir)?
         .ok_or_else(|| Error::NotOurs { path: dir.to_owned(), expected: "a linked working tree" })?;
-    for (section, key, value) in settings(spec) {
+    for (section, key, value) in settings(spec)? {
         mirror
             .git
             .call("config")

@@ -109,3 +109,23 @@ fn a_socket_is_spoken_to_only_if_the_session_itself_listens() {
     assert_eq!(sent["message"]["content"], "[pointsman m-7] CI [31m passed. {\"type\":\"control\"}");
     assert!(Socket::connect(&dir.path().join("none"), 1).is_err());
 }
+
+#[test]
+fn a_link_or_a_pipe_of_the_session_among_its_messages_leads_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = dir.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, dir.path().join("mail")).unwrap();
+    let messages = HookMessages::at(dir.path().join("mail"));
+    assert!(messages.offer("m-1", "line").is_err());
+    assert!(messages.give("m-1").is_err());
+    std::fs::write(elsewhere.join("m-2.offered"), "of another").unwrap();
+    assert!(messages.withdraw("m-2").is_err());
+    assert!(messages.take().is_empty());
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+    std::fs::remove_file(dir.path().join("mail")).unwrap();
+    messages.create().unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("mail/waiter"), mode).unwrap();
+    assert!(!messages.has_waiter(), "it is not waited for");
+}

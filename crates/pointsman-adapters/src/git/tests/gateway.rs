@@ -3,7 +3,7 @@ use std::fs;
 use super::{World, branch, reference};
 use crate::git::Error;
 use crate::git::gateway::Gateway;
-use crate::git::tree::Tree;
+use crate::git::tree::{Tree, TreeSpec};
 
 #[test]
 fn an_agent_pushes_its_branch_and_nothing_else() {
@@ -112,6 +112,16 @@ fn nothing_is_written_or_read_through_links_in_a_gateway() {
 
     fs::remove_file(gateway.dir().join("refs/heads")).unwrap();
     fs::create_dir(gateway.dir().join("refs/heads")).unwrap();
+    for part in ["hooks", "objects/info", "objects", "info"] {
+        let place = gateway.dir().join(part);
+        fs::rename(&place, world.path("before")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &place).unwrap();
+        let again = Gateway::create(&world.mirror, gateway.dir(), &branch("task"));
+        assert!(matches!(again, Err(Error::NotOurs { .. })), "{part}: {again:?}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{part}");
+        fs::remove_file(&place).unwrap();
+        fs::rename(world.path("before"), &place).unwrap();
+    }
     std::os::unix::fs::symlink("/etc/passwd", gateway.dir().join("refs/heads/task")).unwrap();
     assert!(gateway.head().is_err());
 }
@@ -127,4 +137,36 @@ fn the_agent_sees_main_move_when_it_is_shown() {
     assert_eq!(world.plain(&tree, &["rev-parse", "origin/main"]), main.as_str());
     world.plain(&tree, &["rebase", "-q", "origin/main"]);
     assert!(tree.join("b").exists());
+}
+
+#[test]
+fn files_of_git_lfs_are_refused_with_a_reason_unless_they_only_move() {
+    let world = World::new();
+    if !world.mirror.git().version().unwrap().merges_as_told() {
+        return pointsman_testkit::not_run(
+            "git 2.41",
+            "an older git does not know the attributes of a commit",
+        );
+    }
+    let files = [(".gitattributes", "*.bin filter=lfs diff=lfs\n"), ("old.bin", "version https://git-lfs\n")];
+    let main = world.commit_on("main", &world.base, &files);
+    let gateway = world.gateway("task");
+    gateway.show_primary(&branch("main"), &main).unwrap();
+    let tree = Tree::create(&TreeSpec { base: main, ..world.spec(&gateway) }).unwrap().dir;
+    let push = || world.try_plain(&tree, &["push", "-q", "origin", "HEAD"]);
+    world.plain(&tree, &["mv", "old.bin", "moved.bin"]);
+    world.commit(&tree, "work");
+    assert!(push().end.success(), "what is on the server already may move");
+    fs::write(tree.join("new.bin"), "the content itself").unwrap();
+    world.commit(&tree, "more");
+    let pushed = push();
+    let said = String::from_utf8_lossy(&pushed.stderr);
+    assert!(!pushed.end.success() && said.contains("new.bin") && said.contains("Git LFS"), "{said}");
+    assert!(!said.contains("moved.bin"), "{said}");
+    world.plain(&tree, &["rm", "-q", "new.bin"]);
+    world.commit(&tree, "less");
+    assert!(!push().end.success(), "it is still in the history");
+    world.plain(&tree, &["reset", "-q", "--soft", "HEAD~2"]);
+    world.commit(&tree, "again");
+    assert!(push().end.success());
 }

@@ -2,6 +2,7 @@ use std::fs;
 
 use super::{World, branch};
 use crate::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
+use crate::git::mirror::Mirror;
 use crate::git::tree::{Tree, TreeSpec, rebuild_from};
 
 #[test]
@@ -191,4 +192,30 @@ fn a_linked_tree_is_rebuilt_unless_its_branch_has_moved_on() {
     assert_eq!(world.head(&tree), later);
     assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(tree.join("new")).unwrap(), "newer");
+}
+
+#[test]
+fn a_tree_finds_submodules_and_large_files_on_the_server_of_its_repository() {
+    let world = World::new();
+    let modules = "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib.git\n\
+                   [submodule \"other\"]\n\tpath = other\n\turl = https://other.example.org/o.git\n";
+    let main = world.commit_on("main", &world.base, &[(".gitmodules", modules)]);
+    let gateway = world.gateway("task");
+    let url = "https://ann:hunter22@forge.example.org/ann/shop.git";
+    let mirror = Mirror::open_or_create(world.mirror.git(), &world.path("mirror.git"), url).unwrap();
+    let spec = TreeSpec { base: main, mirror: &mirror, ..world.spec(&gateway) };
+    let config = |spec: &TreeSpec<'_>| {
+        let tree = Tree::create(spec).unwrap().dir;
+        std::fs::read_to_string(tree.join(".git/config")).unwrap()
+    };
+    let said = config(&spec);
+    for wanted in ["https://forge.example.org/ann/lib.git", "https://forge.example.org/ann/shop.git/info/lfs"]
+    {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    assert!(!said.contains("hunter22") && !said.contains("other.example.org"), "{said}");
+    // There is nothing beside a path.
+    let second = TreeSpec { mirror: &world.mirror, dir: world.path("second"), ..spec };
+    let said = config(&second);
+    assert!(!said.contains("lfs") && !said.contains("submodule"), "{said}");
 }

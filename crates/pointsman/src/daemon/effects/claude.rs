@@ -210,8 +210,12 @@ impl EffectPerformer {
         let transcript = format!("{id}.jsonl");
         let own = session_files.agent_settings(before);
         let from = if own.is_dir() { own } else { self.paths.claude_config() };
-        for entry in fs::read_dir(from.join("projects")).into_iter().flatten().flatten() {
-            // Not a link: the predecessor could have pointed it anywhere.
+        // No link on the way: the predecessor could have pointed it anywhere, such as to a person's own conversations.
+        let projects = from.join("projects");
+        if !projects.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            return Ok(());
+        }
+        for entry in fs::read_dir(projects).into_iter().flatten().flatten() {
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let file = entry.path().join(&transcript);
             if is_dir && phase_file::is_own_file(&file) {
