@@ -137,6 +137,19 @@ impl Enclosure {
         MachineFacts { operator, ours: self.own_directories(), ..sandbox::look(self.environment) }
     }
 
+    /// The machine for a command that runs in `dir`, and the places of that command.
+    fn machine_for(
+        &self,
+        program: Option<&Path>,
+        command: &[String],
+        dir: &Path,
+    ) -> (MachineFacts, Vec<PathBuf>) {
+        let mut machine = self.machine_facts();
+        let places = sandbox::places_of(&machine, program, command, dir);
+        machine.credentials.extend(places.iter().flat_map(|place| sandbox::credentials_below(place)));
+        (machine, places)
+    }
+
     /// The sandbox of this machine, or the reason why there is none.
     pub(crate) fn bubblewrap(&self) -> Result<&'static Bubblewrap, Outside> {
         if BUBBLEWRAP.get().is_none() {
@@ -237,8 +250,7 @@ impl Enclosure {
             program: self.program.clone(),
             network: Some(network),
         });
-        let machine = self.machine_facts();
-        let agent = sandbox::places_of(&machine, Some(&found), checkout.command, checkout.dir);
+        let (machine, agent) = self.machine_for(Some(&found), checkout.command, checkout.dir);
         let plan = self.through_proxy(plan(&machine, &enclosed, &agent, limits), &policy);
         let mut words = bubblewrap.command(&plan, checkout.dir, Lifetime::ProcessGroup);
         words.extend([self.program.clone().into_os_string(), "enter".into()]);
@@ -271,8 +283,7 @@ impl Enclosure {
         let path = (self.environment)("PATH");
         let program =
             command.first().and_then(|name| process::find_program(name, path.as_deref(), &session.tree));
-        let machine = self.machine_facts();
-        let agent = sandbox::places_of(&machine, program.as_deref(), command, &session.tree);
+        let (machine, agent) = self.machine_for(program.as_deref(), command, &session.tree);
         let runtime = session.socket.1.to_string_lossy().into_owned();
         let program = session.program.clone();
         let plan = plan(&machine, &Enclosed::Session(Box::new(session)), &agent, Limits::of(settings));

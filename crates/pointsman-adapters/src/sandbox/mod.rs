@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::process::{self, End, Run};
 
-pub use facts::{look, places_of};
+pub use facts::{credentials_below, look, places_of};
 pub use reading::Reading;
 pub use walls::{landlock_version, open_filter, restrict};
 
@@ -39,6 +39,8 @@ const OVERLOADED: [&str; 4] = [
 
 /// The largest file that is copied into a sandbox instead of mounted.
 const COPIED_BYTES: u64 = 256 << 10;
+/// Stands for an empty file.
+const NOTHING: &str = "/dev/null";
 /// The option of bubblewrap for the filter of system calls.
 const FILTER_OPTION: &str = "--seccomp";
 
@@ -141,7 +143,7 @@ impl Bubblewrap {
                 Access::Read => say(&[w("--ro-bind"), source, path]),
                 Access::Write => say(&[w("--bind"), source, path]),
                 Access::Link(target) => say(&[w("--symlink"), target.as_os_str(), path]),
-                Access::Hidden => say(&[w("--ro-bind"), w("/dev/null"), path]),
+                Access::Hidden => say(&[w("--ro-bind"), w(NOTHING), path]),
                 // Made read-only below, after what is mounted in it.
                 Access::Covered => say(&[w("--tmpfs"), path]),
                 Access::Empty => {
@@ -171,8 +173,9 @@ pub fn filtered(words: Vec<OsString>, filter: Option<&File>) -> Vec<OsString> {
     with_file(words, FILTER_OPTION, 1, filter)
 }
 
-/// The same words for a sandbox that has copies of the small files of `/etc` instead of a mount for each, which takes longer. The
-/// files are inherited by the program that this process becomes.
+/// The same words for a sandbox that has copies of the small files of `/etc` instead of a mount for each, which takes longer, and
+/// empty files in place of hidden ones: a device that is mounted there can only be looked at. The files are inherited by the program
+/// that this process becomes.
 pub fn with_copies(words: Vec<OsString>) -> (Vec<OsString>, Vec<File>) {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let (mut copied, mut files) = (Vec::with_capacity(words.len()), Vec::new());
@@ -181,10 +184,9 @@ pub fn with_copies(words: Vec<OsString>) -> (Vec<OsString>, Vec<File>) {
         if let Some([option, from, to]) = words.get(at..at + 3)
             && at + 3 <= end
             && option == "--ro-bind"
-            && from == to
-            && let Some(file) = small_file_of_etc(Path::new(from))
+            && let Some((option, file)) = copy_of(Path::new(from), Path::new(to))
         {
-            copied.extend(["--file".into(), file.as_raw_fd().to_string().into(), to.clone()]);
+            copied.extend([option.into(), file.as_raw_fd().to_string().into(), to.clone()]);
             files.push(file);
             at += 3;
         } else {
@@ -195,11 +197,19 @@ pub fn with_copies(words: Vec<OsString>) -> (Vec<OsString>, Vec<File>) {
     (copied, files)
 }
 
-fn small_file_of_etc(path: &Path) -> Option<File> {
-    let meta = path.starts_with("/etc").then(|| fs::metadata(path).ok()).flatten()?;
-    let file = (meta.is_file() && meta.len() <= COPIED_BYTES).then(|| File::open(path).ok()).flatten()?;
+/// The option of bubblewrap that puts a copy in a place, and the file to copy.
+fn copy_of(from: &Path, to: &Path) -> Option<(&'static str, File)> {
+    let (option, is_copied) = match from == Path::new(NOTHING) {
+        true => ("--ro-bind-data", true),
+        false => ("--file", from == to && from.starts_with("/etc") && is_small_file(from)),
+    };
+    let file = is_copied.then(|| File::open(from).ok()).flatten()?;
     fcntl_setfd(&file, FdFlags::empty()).ok()?;
-    Some(file)
+    Some((option, file))
+}
+
+fn is_small_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= COPIED_BYTES)
 }
 
 fn with_file(mut words: Vec<OsString>, option: &str, at: usize, file: Option<&File>) -> Vec<OsString> {
@@ -295,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_of_etc_are_copied_and_nothing_else() {
+    fn small_files_of_etc_and_empty_ones_are_copied_and_nothing_else() {
         let words = [
             "bwrap",
             "--ro-bind",
@@ -319,10 +329,12 @@ mod tests {
             "/etc/passwd",
         ];
         let (copied, files) = with_copies(words.iter().map(Into::into).collect());
-        let [file] = &files[..] else { panic!("{copied:?}") };
+        let [file, empty] = &files[..] else { panic!("{copied:?}") };
         let copied: Vec<&str> = copied.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(copied[..4], ["bwrap", "--file", &file.as_raw_fd().to_string(), "/etc/passwd"]);
-        assert_eq!(copied[4..], words[4..]);
+        assert_eq!(copied[4..7], words[4..7]);
+        assert_eq!(copied[7..10], ["--ro-bind-data", &empty.as_raw_fd().to_string(), "/etc/passwd"]);
+        assert_eq!(copied[10..], words[10..]);
     }
 
     #[test]

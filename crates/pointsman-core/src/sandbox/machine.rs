@@ -91,6 +91,40 @@ const CREDENTIALS: [&str; 20] = [
     "pip.conf",
 ];
 
+/// Names of files that hold credentials or what somebody typed, as far as they lie among programs. A directory of such a name may
+/// be something else, such as an environment of Python.
+const CREDENTIAL_FILES: [&str; 19] = [
+    ".bash_history",
+    ".boto",
+    ".credentials.json",
+    ".curlrc",
+    ".env",
+    ".envrc",
+    ".my.cnf",
+    ".python_history",
+    ".s3cfg",
+    ".terraformrc",
+    ".wgetrc",
+    ".yarnrc",
+    ".zsh_history",
+    "_netrc",
+    "auth.json",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+    "npmrc",
+];
+
+/// Repositories of installations, whose address may have a token in it.
+const REPOSITORY: &str = ".git";
+
+/// Directories of an installation that hold what its programs load, and no settings.
+const LIBRARIES: [&str; 9] =
+    ["node_modules", "lib", "lib32", "lib64", "share", "include", "src", "doc", "test"];
+
+/// Places of the system in which administrators keep settings of tools. They are shown with the rest.
+const SYSTEM_SETTINGS: [&str; 3] = ["/usr/etc", "/usr/local/etc", "/opt"];
+
 /// Parts of an installation that hold programs and what they load.
 const INSTALLED: [&str; 4] = ["bin", "lib", "lib64", "libexec"];
 
@@ -107,6 +141,8 @@ pub struct MachineFacts {
     pub system: Vec<SystemEntry>,
     /// The directories of `PATH` that exist.
     pub path: Vec<ProgramDir>,
+    /// Links that are shown as links, because the directory around them is not shown.
+    pub links: Vec<ProgramLink>,
     /// Roots of toolchains that exist.
     pub roots: Vec<PathBuf>,
     /// Files and directories with credentials directly inside of places that hold programs.
@@ -132,6 +168,13 @@ pub struct ProgramDir {
     pub path: PathBuf,
     /// The places that the programs behind its links need, elsewhere ([`installation_of`]). They exist.
     pub targets: Vec<PathBuf>,
+}
+
+/// A link among programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramLink {
+    pub path: PathBuf,
+    pub target: PathBuf,
 }
 
 /// A file or directory that must not be shown.
@@ -189,7 +232,6 @@ pub fn tool_roots(home: Option<&Path>, variable: impl Fn(&str) -> Option<PathBuf
         usual(".local/share/uv"),
         usual(".local/go"),
         usual("go/bin"),
-        usual("sdk"),
     ];
     roots.into_iter().flatten().filter(|path| path.is_absolute()).collect()
 }
@@ -225,7 +267,39 @@ fn is_shared(dir: &Path, homes: &[&Path]) -> bool {
     })
 }
 
+/// The directory below a home in which pnpm keeps its programs and, beside them, what it writes to ([`PNPM_WRITES`]).
+pub const PNPM_HOME: &str = ".local/share/pnpm";
+
+/// The directory in [`PNPM_HOME`] that pnpm makes and fills.
+pub const PNPM_WRITES: &str = "store";
+
+/// The directory below a home in which releases of Go are installed side by side, and whether a name there is one of them. People
+/// keep other things there too.
+pub const GO_RELEASES: &str = "sdk";
+
+/// Whether a directory in [`GO_RELEASES`] is a release.
+pub fn is_go_release(name: &str) -> bool {
+    name == "gotip"
+        || name.strip_prefix("go").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Places of the system that may hold credentials too.
+pub fn system_settings() -> impl Iterator<Item = &'static Path> {
+    SYSTEM_SETTINGS.into_iter().map(Path::new)
+}
+
 /// Whether a file or directory of this name is known to hold credentials.
 pub fn holds_credentials(name: &str) -> bool {
     CREDENTIALS.contains(&name)
+}
+
+/// Whether a file or directory of this name, in a place that holds programs, is not for those inside.
+pub fn is_hidden_among_programs(name: &str, is_dir: bool) -> bool {
+    let listed = if is_dir { name == REPOSITORY } else { CREDENTIAL_FILES.contains(&name) };
+    listed || holds_credentials(name)
+}
+
+/// Whether a directory of this name, in a place that holds programs, may have settings in it or further down.
+pub fn may_have_settings(name: &str) -> bool {
+    !LIBRARIES.contains(&name)
 }

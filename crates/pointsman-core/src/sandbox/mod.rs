@@ -22,8 +22,9 @@ use crate::config::{SandboxMode, SandboxSettings, Worktree};
 
 pub use landlock::{Beneath, Right};
 pub use machine::{
-    Credential, MachineFacts, ProgramDir, SystemEntry, TOOL_VARIABLES, holds_credentials, installation_of,
-    shows_etc, system_paths, tool_roots,
+    Credential, GO_RELEASES, MachineFacts, PNPM_HOME, PNPM_WRITES, ProgramDir, ProgramLink, SystemEntry,
+    TOOL_VARIABLES, holds_credentials, installation_of, is_go_release, is_hidden_among_programs,
+    may_have_settings, shows_etc, system_paths, system_settings, tool_roots,
 };
 
 /// Everything that is visible inside a sandbox, parents before what is mounted on them, and its limits.
@@ -245,6 +246,11 @@ pub fn plan(machine: &MachineFacts, enclosed: &Enclosed, agent: &[PathBuf], limi
     // A directory of the system that is also one of programs stays what it is.
     for path in machine.program_places() {
         places.entry(path.clone()).or_insert_with(|| read(&path, Purpose::Programs));
+    }
+    for link in machine.links.iter().filter(|link| machine.may_show(&link.path)) {
+        let access = Access::Link(link.target.clone());
+        let mount = Mount { path: link.path.clone(), access, why: Purpose::Programs, source: None };
+        places.entry(link.path.clone()).or_insert(mount);
     }
     for path in agent.iter().filter(|path| machine.may_show(path)) {
         places.entry(path.clone()).or_insert_with(|| read(path, Purpose::Agent));

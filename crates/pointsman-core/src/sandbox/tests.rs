@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Access, Beneath, CheckoutPaths, Credential, Enclosed, Limits, MachineFacts, Outside, Place, Plan,
-    ProgramDir, Right, SessionPaths, SystemEntry, decide, holds_credentials, installation_of, plan,
-    shows_etc, tool_roots,
+    ProgramDir, ProgramLink, Right, SessionPaths, SystemEntry, decide, holds_credentials, installation_of,
+    plan, shows_etc, tool_roots,
 };
 use crate::config::{Config, MachineSandbox, SandboxMode, SandboxSettings, Worktree};
 
@@ -37,6 +37,10 @@ fn machine() -> MachineFacts {
             ProgramDir { path: "/home".into(), targets: Vec::new() },
         ],
         roots: vec!["/home/ann/.rustup".into()],
+        links: vec![ProgramLink {
+            path: "/home/ann/.local/share/pnpm/pnpm".into(),
+            target: "global/pnpm".into(),
+        }],
         credentials: vec![
             Credential { path: "/home/ann/.rustup/credentials".into(), is_dir: false },
             Credential { path: "/home/ann/elsewhere/.npmrc".into(), is_dir: false },

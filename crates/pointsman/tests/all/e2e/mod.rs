@@ -59,6 +59,7 @@ mod secrets;
 mod shell_agent;
 mod sleep;
 mod soak;
+mod toolchains;
 mod torture;
 mod unconfirmed;
 mod vault;

@@ -1,50 +1,140 @@
 //! The sandbox: what an agent and what a branch's own CI reach inside, and that the same probes reach it outside.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 
+use pointsman_adapters::process::census;
 use pointsman_testkit::{Setup, TestDaemon};
 
 use super::{sandbox_works, shop};
 
-/// Each probe names something that it must not reach; `reached` is printed for those that it does. The targets are lines
-/// of a file in the tree.
-const PROBES: &str = r#"
-. ./targets
-probe() { name=$1; shift; if "$@" > /dev/null 2>&1; then echo "reached $name"; else echo "kept from $name"; fi; }
-probe home-file cat "$canary"
-echo planted > "$planted"
-probe state-directory test -e "$state/pointsman.db"
-probe other-session test -e "$state/projects/shop/sessions/dev-shop-99/tree/secret"
-probe other-session-write sh -c 'echo planted > "$0/projects/shop/sessions/dev-shop-99/tree/planted"' "$state"
-probe people-socket test -S "$runtime/control.sock"
-probe tmux-socket test -S "$runtime/tmux.sock"
-probe tmux tmux -S "$runtime/tmux.sock" list-sessions
-probe signal kill -0 "$daemon"
-probe daemon-environment cat "/proc/$daemon/environ"
-probe approve env -u POINTSMAN_SESSION POINTSMAN_RUNTIME_DIR="$runtime" POINTSMAN_STATE_DIR="$state" "$program" --project shop forge pr list
-probe forge-repository git --git-dir="$state/projects/shop/forge.git" rev-parse main
-probe checkout test -e "$checkout/pointsman.toml"
-probe shadow test -r /etc/shadow
-probe system-write sh -c 'echo planted > /usr/planted-by-a-test && rm /usr/planted-by-a-test'
-"#;
+/// What the same probe finds without a sandbox: then its silence inside means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outside {
+    /// Nobody keeps a process of the same user from it.
+    Reached,
+    /// It is refused there as well, by other means.
+    Kept,
+    /// The system keeps ordinary users from it.
+    ReachedByRoot,
+}
 
-/// What nobody keeps a process of the same user from, so that a probe that finds nothing inside means something.
-const REACHED_OUTSIDE: [&str; 8] = [
-    "home-file",
-    "state-directory",
-    "other-session",
-    "other-session-write",
-    "people-socket",
-    "signal",
-    "forge-repository",
-    "checkout",
+impl Outside {
+    fn is_reached(self) -> bool {
+        match self {
+            Self::Reached => true,
+            Self::Kept => false,
+            Self::ReachedByRoot => rustix::process::geteuid().is_root(),
+        }
+    }
+}
+
+/// Something that must not be reached from inside, the command that tries, and what it does outside.
+const PROBES: [(&str, &str, Outside); 24] = [
+    ("home-file", r#"cat "$home/canary""#, Outside::Reached),
+    ("ssh-key", r#"cat "$home/.ssh/id_ed25519""#, Outside::Reached),
+    ("login-of-a-tool", r#"cat "$home/.config/gh/hosts.yml""#, Outside::Reached),
+    ("state-directory", r#"test -e "$state/pointsman.db""#, Outside::Reached),
+    ("other-session", r#"test -e "$other/tree/secret""#, Outside::Reached),
+    ("people-socket", r#"test -S "$runtime/control.sock""#, Outside::Reached),
+    ("tmux-socket", r#"test -S "$runtime/tmux.sock""#, Outside::Reached),
+    ("tmux", r#"tmux -S "$runtime/tmux.sock" list-sessions"#, Outside::Reached),
+    ("tmux-starts-a-program", r#"tmux -S "$runtime/tmux.sock" run-shell true"#, Outside::Reached),
+    ("socket-of-the-user", r#"test -S "$home/agent.sock""#, Outside::Reached),
+    ("signal", r#"kill -0 "$daemon""#, Outside::Reached),
+    ("daemon-environment", r#"grep -qa PATH= "/proc/$daemon/environ""#, Outside::Reached),
+    ("daemon-directory", r#"ls "/proc/$daemon/cwd/""#, Outside::Reached),
+    (
+        "approve",
+        r#"env -u POINTSMAN_SESSION POINTSMAN_RUNTIME_DIR="$runtime" POINTSMAN_STATE_DIR="$state" "$program" --project shop forge pr list"#,
+        Outside::Kept,
+    ),
+    (
+        "forge-repository",
+        r#"git --git-dir="$state/projects/shop/forge.git" rev-parse main"#,
+        Outside::Reached,
+    ),
+    (
+        "push-round-the-gateway",
+        r#"git push --dry-run "$state/projects/shop/forge.git" HEAD:refs/heads/planted"#,
+        Outside::Reached,
+    ),
+    ("checkout", r#"test -e "$checkout/pointsman.toml""#, Outside::Reached),
+    ("shadow", "test -r /etc/shadow", Outside::ReachedByRoot),
+    (
+        "system-write",
+        "sh -c 'echo planted > /usr/planted-by-a-test && rm /usr/planted-by-a-test'",
+        Outside::ReachedByRoot,
+    ),
+    ("privileges", r#"grep -q 'NoNewPrivs:.0' /proc/self/status"#, Outside::Kept),
+    // Those inside have a home, a phase directory and temporary files of their own: only what is planted counts.
+    ("write-to-the-home", r#"sh -c 'echo planted > "$0/planted"' "$home""#, Outside::Reached),
+    ("shell-startup", r#"sh -c 'echo planted >> "$0/.bashrc"' "$home""#, Outside::Reached),
+    ("other-session-write", r#"sh -c 'echo planted > "$0/tree/planted"' "$other""#, Outside::Reached),
+    ("phase-of-another", r#"sh -c 'echo PHASE:failed > "$0/dev-shop-99.phase"' "$phases""#, Outside::Reached),
 ];
+
+/// Probes that may succeed inside, in a place of their own, with what they plant outside.
+const PLANTED: [(&str, &str); 4] = [
+    ("write-to-the-home", "home/planted"),
+    ("shell-startup", "home/.bashrc"),
+    ("other-session-write", "other/tree/planted"),
+    ("phase-of-another", "phases/dev-shop-99.phase"),
+];
+
+/// All probes as a script; `reached` is printed for those that succeed. The targets are lines of a file in the tree.
+fn probes() -> String {
+    let mut script = String::from(
+        ". ./targets\nprobe() { name=$1; shift; if \"$@\" > /dev/null 2>&1; then echo \"reached $name\"; else echo \"kept from \
+         $name\"; fi; }\n",
+    );
+    for (name, command, _) in PROBES {
+        script.push_str(&format!("probe {name} {command}\n"));
+    }
+    script
+}
+
+/// Nothing was reached from inside, as the report and the canaries tell it.
+fn assert_nothing_reached(daemon: &TestDaemon, report: &str) {
+    for (name, _, _) in PROBES {
+        let planted = PLANTED.iter().find(|(probe, _)| *probe == name);
+        let told = [format!("kept from {name}"), format!("reached {name}")];
+        assert!(told.iter().any(|line| report.contains(line)), "{name} was tried: {report}");
+        match planted {
+            Some((_, path)) => assert!(!canary(daemon, path).exists(), "{name}: {report}"),
+            None => assert!(report.contains(&told[0]), "{name}: {report}"),
+        }
+    }
+}
+
+/// Every probe did what is expected of it without a sandbox.
+fn assert_reached_outside(daemon: &TestDaemon, report: &str) {
+    let reached: Vec<&str> = report.lines().filter_map(|line| line.trim().strip_prefix("reached ")).collect();
+    for (name, _, outside) in PROBES {
+        assert_eq!(reached.contains(&name), outside.is_reached(), "{name}: {report}");
+    }
+    for (name, path) in PLANTED {
+        assert!(canary(daemon, path).exists(), "{name}: {report}");
+    }
+}
+
+/// A place outside, by a name that [`PLANTED`] uses.
+fn canary(daemon: &TestDaemon, path: &str) -> PathBuf {
+    match path.strip_prefix("other/") {
+        Some(below) => daemon.session_files(99).join(below),
+        None => daemon.path(path),
+    }
+}
 
 /// A world with something to find in it. Its daemon is not started.
 fn world(setup: Setup, mode: &str) -> TestDaemon {
     let daemon = setup.set("sandbox.mode", &format!("{mode:?}")).build();
-    fs::write(daemon.path("home/canary"), "secret").unwrap();
+    for file in ["home/canary", "home/.ssh/id_ed25519", "home/.config/gh/hosts.yml"] {
+        fs::create_dir_all(daemon.path(file).parent().unwrap()).unwrap();
+        fs::write(daemon.path(file), "secret").unwrap();
+    }
+    drop(UnixListener::bind(daemon.path("home/agent.sock")).unwrap());
     let other = daemon.session_files(99).join("tree");
     fs::create_dir_all(&other).unwrap();
     fs::write(other.join("secret"), "secret").unwrap();
@@ -56,8 +146,9 @@ fn aim(daemon: &TestDaemon) {
     let runtime = daemon.control_socket();
     let mut text = String::new();
     let mut say = |name: &str, path: &Path| text.push_str(&format!("{name}='{}'\n", path.display()));
-    say("canary", &daemon.path("home/canary"));
-    say("planted", &daemon.path("home/planted"));
+    say("home", &daemon.path("home"));
+    say("phases", &daemon.path("phases"));
+    say("other", &daemon.session_files(99));
     say("state", &daemon.state());
     say("runtime", runtime.parent().unwrap());
     say("program", Path::new(env!("CARGO_BIN_EXE_pointsman")));
@@ -70,17 +161,8 @@ fn aim(daemon: &TestDaemon) {
     daemon.json(&["sync"]);
 }
 
-/// The probes whose names are in this text.
-fn reached(text: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        text.lines().filter_map(|line| line.trim().strip_prefix("reached ")).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
 fn probes_of_ci(mode: &str) -> (TestDaemon, String) {
-    let ci = format!("#!/bin/bash\n{PROBES}\n! grep -rn BUG src\n");
+    let ci = format!("#!/bin/bash\n{}\n! grep -rn BUG src\n", probes());
     let daemon = world(shop().file("ci.sh", &ci), mode);
     daemon.start();
     aim(&daemon);
@@ -96,16 +178,27 @@ fn e2e_sandbox_ci_of_a_branch_reaches_nothing_but_its_checkout() {
         return;
     }
     let (daemon, log) = probes_of_ci("require");
-    assert_eq!(reached(&log), [""; 0], "{log}");
-    assert!(log.contains("kept from approve"), "the probes ran: {log}");
-    assert!(!daemon.path("home/planted").exists(), "inside there is another home");
-    assert!(!daemon.session_files(99).join("tree/planted").exists());
+    assert_nothing_reached(&daemon, &log);
 }
 
 /// What the gate printed for a branch that lands.
 fn probes_of_gate(mode: &str) -> (TestDaemon, String) {
-    let gate = format!("#!/bin/bash\n{PROBES}\necho 'end of the gate'\n");
-    let setup = shop().file("gate.sh", &gate).set("merge.gate", "[\"./gate.sh\"]");
+    let gate = format!("#!/bin/bash\n{}\necho 'end of the probes'\n", probes());
+    probes_in_a_log(shop().file("gate.sh", &gate).set("merge.gate", "[\"./gate.sh\"]"), mode)
+}
+
+/// What the review program printed for a branch that lands.
+fn probes_of_review(mode: &str) -> (TestDaemon, String) {
+    let review = format!(
+        "#!/bin/bash\n{}\necho '{{\"verdict\": \"APPROVE\", \"verdict_reason\": \"fine\"}}' > \"$POINTSMAN_RESULT_FILE\"\n\
+         echo 'end of the probes'\n",
+        probes()
+    );
+    let setup = shop().file("review.sh", &review).set("review.command", "[\"./review.sh\"]");
+    probes_in_a_log(setup.set("review.mode", "\"agent\""), mode)
+}
+
+fn probes_in_a_log(setup: Setup, mode: &str) -> (TestDaemon, String) {
     let daemon = world(setup, mode);
     daemon.start();
     aim(&daemon);
@@ -113,8 +206,19 @@ fn probes_of_gate(mode: &str) -> (TestDaemon, String) {
     daemon.wait_closed(issue);
     let logs = fs::read_dir(daemon.state().join("projects/shop/logs")).unwrap();
     let texts = logs.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-    let log = texts.filter(|text| text.contains("end of the gate")).collect();
+    let log = texts.filter(|text| text.contains("end of the probes")).collect();
     (daemon, log)
+}
+
+#[test]
+fn e2e_sandbox_the_review_program_reaches_nothing_but_its_checkout() {
+    if !sandbox_works() {
+        return;
+    }
+    let (daemon, log) = probes_of_review("require");
+    assert_nothing_reached(&daemon, &log);
+    let (daemon, log) = probes_of_review("off");
+    assert_reached_outside(&daemon, &log);
 }
 
 #[test]
@@ -123,26 +227,42 @@ fn e2e_sandbox_the_gate_reaches_nothing_but_its_checkout() {
         return;
     }
     let (daemon, log) = probes_of_gate("require");
-    assert_eq!(reached(&log), [""; 0], "{log}");
-    assert!(log.contains("kept from approve"), "the probes ran: {log}");
-    assert!(!daemon.path("home/planted").exists(), "inside there is another home");
-    let (_outside, log) = probes_of_gate("off");
-    assert!(REACHED_OUTSIDE.iter().all(|name| reached(&log).iter().any(|reached| reached == name)), "{log}");
+    assert_nothing_reached(&daemon, &log);
 }
 
 #[test]
 fn e2e_sandbox_probes_of_ci_reach_their_targets_outside() {
     let (daemon, log) = probes_of_ci("off");
-    let found = reached(&log);
-    for name in REACHED_OUTSIDE {
-        assert!(found.iter().any(|reached| reached == name), "{name}: {log}");
+    assert_reached_outside(&daemon, &log);
+}
+
+#[test]
+fn e2e_sandbox_probes_of_the_gate_reach_their_targets_outside() {
+    let (daemon, log) = probes_of_gate("off");
+    assert_reached_outside(&daemon, &log);
+}
+
+#[test]
+fn e2e_sandbox_probes_of_an_agent_reach_their_targets_outside() {
+    for runtime in ["tmux", "headless"] {
+        let (daemon, issue) = agent_lands("off", runtime);
+        assert_eq!(daemon.sessions(issue)[0]["sandboxed"], false);
+        let report = daemon.on_main("probes.txt").unwrap();
+        // Without a terminal there is no tmux server.
+        let report =
+            if runtime == "tmux" { report } else { report.replace("kept from tmux", "reached tmux") };
+        assert_reached_outside(&daemon, &report);
     }
-    assert!(daemon.path("home/planted").exists());
 }
 
 /// An agent that probes, uses every command that is meant for it, leaves processes behind and lands its work.
 const AGENT: &str = r#"
 read -r greeting
+# Without a terminal every message is a turn of its own.
+case $greeting in
+*Merged*) echo PHASE:done > "$PHASE_FILE"; exit ;;
+*"CI passed"*) exit ;;
+esac
 { PROBES } > probes.txt
 say() { "$@" > /dev/null 2> err.txt && echo "can $1 $2 $3" || { echo "cannot $1 $2 $3"; cat err.txt; }; }
 . ./targets
@@ -156,8 +276,8 @@ say() { "$@" > /dev/null 2> err.txt && echo "can $1 $2 $3" || { echo "cannot $1 
     hostname > /dev/null && git log -1 > /dev/null && echo "can run programs"
 } > commands.txt 2>&1
 rm -f err.txt
-setsid bash -c 'trap "" HUP TERM INT; while :; do sleep 0.2; done' marker-of-a-leftover > /dev/null 2>&1 &
-(setsid bash -c 'trap "" HUP TERM INT; exec -a marker-of-a-leftover sleep 1000' > /dev/null 2>&1 &)
+setsid bash -c 'trap "" HUP TERM INT; while :; do sleep 0.2; done' > /dev/null 2>&1 &
+(setsid bash -c 'trap "" HUP TERM INT; exec -a something-else sleep 1000' > /dev/null 2>&1 &)
 git add -A && git commit -qm "Probe" && git push -q origin HEAD
 echo PHASE:awaiting_ci > "$PHASE_FILE.new" && mv "$PHASE_FILE.new" "$PHASE_FILE"
 while read -r line; do
@@ -166,7 +286,7 @@ done
 "#;
 
 fn agent_lands(mode: &str, runtime: &str) -> (TestDaemon, u64) {
-    let script = AGENT.replace("PROBES", PROBES);
+    let script = AGENT.replace("PROBES", &probes());
     let daemon = world(shop().agent(&script).set("agent.runtime", &format!("{runtime:?}")), mode);
     daemon.start();
     aim(&daemon);
@@ -180,33 +300,22 @@ fn e2e_sandbox_an_agent_works_inside_and_reaches_nothing_else() {
     if !sandbox_works() {
         return;
     }
-    let (daemon, issue) = agent_lands("require", "tmux");
-    let shown = |file: &str| {
-        let url = daemon.json(&["forge", "url"]);
-        let repository = Path::new(url["url"].as_str().unwrap()).to_owned();
-        daemon.git_in(&repository, &["show", &format!("main:{file}")])
-    };
-    let probes = shown("probes.txt");
-    assert_eq!(reached(&probes), [""; 0], "{probes}");
-    assert!(probes.contains("kept from other-session"), "the probes ran: {probes}");
-    let commands = shown("commands.txt");
-    assert!(!commands.contains("cannot"), "{commands}");
-    assert!(commands.contains("can read PHASE_FILE") && commands.contains("can run programs"), "{commands}");
-    let session = &daemon.sessions(issue)[0];
-    assert_eq!(session["sandboxed"], true, "{session}");
-    assert!(!daemon.path("home/planted").exists());
-    assert!(!daemon.session_files(99).join("tree/planted").exists());
-    daemon.wait_for("everything that the session left to be gone", || (leftovers() == 0).then_some(()));
-}
-
-/// Processes of this machine that carry the mark of the agent above.
-fn leftovers() -> usize {
-    let pids = fs::read_dir("/proc").unwrap().flatten();
-    let marked = |entry: &fs::DirEntry| {
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).any(|word| word == b"marker-of-a-leftover")
-    };
-    pids.filter(marked).count()
+    for runtime in ["tmux", "headless"] {
+        let (daemon, issue) = agent_lands("require", runtime);
+        assert_nothing_reached(&daemon, &daemon.on_main("probes.txt").unwrap());
+        let commands = daemon.on_main("commands.txt").unwrap();
+        assert!(!commands.contains("cannot"), "{commands}");
+        assert!(
+            commands.contains("can read PHASE_FILE") && commands.contains("can run programs"),
+            "{commands}"
+        );
+        let session = &daemon.sessions(issue)[0];
+        assert_eq!(session["sandboxed"], true, "{session}");
+        let root = daemon.session_files(issue);
+        daemon.wait_for("everything that the session left to be gone", || {
+            census::working_on(&root).is_empty().then_some(())
+        });
+    }
 }
 
 #[test]
