@@ -23,6 +23,9 @@ pub struct Question {
     /// Sessions that worked outside the sandbox on what is to be reviewed.
     #[serde(default)]
     pub outside: Vec<String>,
+    /// Hosts that the session that asks was refused, a sentence each.
+    #[serde(default)]
+    pub refused: Vec<String>,
     pub asked_at: Time,
     /// How often it was asked.
     pub asked: u32,
@@ -73,6 +76,7 @@ impl Question {
             pr: source.pr,
             session: source.session.clone(),
             outside: Vec::new(),
+            refused: Vec::new(),
             asked_at: asked.asked_at.into(),
             asked: asked.notices,
             remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),

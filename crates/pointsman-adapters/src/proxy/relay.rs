@@ -9,6 +9,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
 use crate::process::Run;
 
 /// For the relay to leave its parent.
@@ -39,11 +43,27 @@ pub fn start(program: &Path, socket: &Path, through: &[String]) -> io::Result<Ve
     Ok(set.chain(unset).collect())
 }
 
-/// Relays what comes in on the socket that is our standard input, for ever.
-pub fn serve(listener: &TcpListener, socket: &Path) -> io::Result<()> {
+/// Relays what comes in on the socket that is our standard input, until the process that we were started for has ended: a sandbox
+/// ends with the last process in it.
+pub fn serve(listener: &TcpListener, socket: &Path, of: Pid) -> io::Result<()> {
+    let command = match pidfd_open(of, PidfdFlags::empty()) {
+        Ok(command) => Some(command),
+        Err(Errno::SRCH) => return Ok(()),
+        // An older kernel: whoever started the sandbox ends it.
+        Err(_) => None,
+    };
+    listener.set_nonblocking(true)?;
     loop {
+        let mut wanted = vec![PollFd::new(listener, PollFlags::IN)];
+        wanted.extend(command.iter().map(|command| PollFd::new(command, PollFlags::IN)));
+        match poll(&mut wanted, None) {
+            Ok(_) if wanted.get(1).is_some_and(|command| !command.revents().is_empty()) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
         let (stream, _) = match listener.accept() {
             Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             // A program that gave up meanwhile is no reason to leave the others alone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(error),

@@ -223,6 +223,7 @@ impl Drop for TestDaemon {
         self.kill_daemon();
         self.end_tmux();
         self.end_keepers();
+        self.end_programs();
     }
 }
 

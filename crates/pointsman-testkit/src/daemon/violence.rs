@@ -93,6 +93,18 @@ impl TestDaemon {
         }
     }
 
+    /// Ends what works in the directories of this world: a killed daemon leaves the programs of CI and gates to the next one, and
+    /// there is none.
+    pub(super) fn end_programs(&self) {
+        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        for pid in pids.filter(|pid| *pid != std::process::id()) {
+            if fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|dir| dir.starts_with(&self.root)) {
+                send(pid, Signal::KILL);
+            }
+        }
+    }
+
     pub(super) fn end_tmux(&self) {
         if !self.tmux_socket().exists() {
             return;

@@ -634,6 +634,7 @@ fn question() -> inbox::Question {
         pr: Some(9),
         session: Some(text("dev-shop-3.1")),
         outside: vec![text("dev-shop-3.1")],
+        refused: vec![text("the sandbox refused example.org:443 once: nobody listed it")],
         asked_at: at(),
         asked: 2,
         remind_at: Some(at()),

@@ -17,6 +17,8 @@ use crate::identity;
 
 /// Most of a question that is shown.
 const SHOWN_BYTES: usize = 16 * 1024;
+/// The most refused hosts that are shown with a question; `session explain` has all.
+const REFUSED_LINES: usize = 8;
 
 /// Show what waits for a person, in all projects, and settle it
 #[derive(Debug, Args)]
@@ -121,6 +123,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         };
         let view = |question: &(Question, usize)| view::Question {
             outside: worked_outside(&rows, &question.0),
+            refused: refused_hosts(context, &question.0).unwrap_or_default(),
             ..shown(question)
         };
         let views: Vec<view::Question> = questions.iter().map(view).collect();
@@ -148,13 +151,22 @@ fn worked_outside(rows: &[SessionRow], asked: &Question) -> Vec<String> {
     own.filter(|row| identity::sandboxed(row) == Some(false)).map(|row| row.session.clone()).collect()
 }
 
+/// The hosts that the session that asks was refused. It may have asked because of them.
+fn refused_hosts(context: &Context, asked: &Question) -> Result<Vec<String>, Failure> {
+    let session = asked.source.session.as_deref().filter(|_| asked.kind != Kind::HostAccess);
+    let Some(session) = session else { return Ok(Vec::new()) };
+    let paths = context.paths.project(&asked.source.project);
+    Ok(Context::enclosure()?.refused_session(session, &paths))
+}
+
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
     let held_up = held_up(&asked, &store.open_tasks()?);
     let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
     let outside = worked_outside(&rows, &asked);
+    let refused = refused_hosts(context, &asked)?;
     if context.out.is_json() {
-        return context.out.value(&view::Question { outside, ..shown(&(asked, held_up)) });
+        return context.out.value(&view::Question { outside, refused, ..shown(&(asked, held_up)) });
     }
     let colour = colour(&asked);
     let now = time::now();
@@ -167,6 +179,7 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     if !outside.is_empty() {
         lines.push(format!("outside  {} worked without a sandbox", outside.join(", ")));
     }
+    lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
     if held_up > 0 {
         lines.push(format!("holds up {held_up} other tasks"));

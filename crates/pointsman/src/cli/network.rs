@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use pointsman_adapters::process::Run;
 use pointsman_adapters::proxy::{self, relay};
+use rustix::process::{Pid, getppid};
 
 use super::failure::Failure;
 
@@ -33,21 +34,24 @@ impl Proxy {
 pub(crate) struct Relay {
     /// The proxy's socket
     socket: PathBuf,
-    /// Stay and do it, instead of starting the process that does
-    #[arg(long)]
-    serve: bool,
+    /// Stay and do it for this process, instead of starting the process that does
+    #[arg(long, value_name = "PID")]
+    serve: Option<i32>,
 }
 
 impl Relay {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let listener = io::stdin().as_fd().try_clone_to_owned()?;
-        if self.serve {
+        if let Some(of) = self.serve.and_then(Pid::from_raw) {
             // An interrupt on the agent's terminal is not for us.
             let _ = rustix::process::setsid();
-            relay::serve(&TcpListener::from(listener), &self.socket)?;
+            relay::serve(&TcpListener::from(listener), &self.socket, of)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let run = Run::new(std::env::current_exe()?).arg("relay").arg("--serve").arg(&self.socket);
+        // Our parent becomes the command.
+        let of = getppid().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let of = of.as_raw_nonzero().to_string();
+        let run = Run::new(std::env::current_exe()?).arg("relay").args(["--serve", &of]).arg(&self.socket);
         run.start_unattended(listener.into()).map_err(|error| Failure::failed(format!("{error:#}")))?;
         Ok(ExitCode::SUCCESS)
     }

@@ -125,3 +125,65 @@ fn e2e_attack_a_session_finds_no_checkpoint_of_another_among_the_objects_it_borr
     daemon.json(&["rescue", "restore", reference, "--to", to.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(to.join("notes.txt")).unwrap(), "canary of the first\n");
 }
+
+#[test]
+fn e2e_attack_a_chain_of_issues_that_sessions_file_ends_at_a_person() {
+    // Each session files one issue, as soon as it may.
+    let agent = format!(
+        "until {PROGRAM} forge issue create --title \"Child of $ISSUE\" --body b > said.txt 2>&1; do sleep 0.1; done\nsleep 1000\n"
+    );
+    let daemon = shop().agent(&agent).set("dev.concurrency", "3").start();
+    let found = |parent: u64| {
+        let issues = daemon.json(&["forge", "issue", "list", "--state", "all"]);
+        let title = format!("Child of {parent}");
+        issues.as_array()?.iter().find(|issue| issue["title"] == *title)?["number"].as_u64()
+    };
+    let mut issue = daemon.file_issue_with("Work", "Please.");
+    for _ in 0..2 {
+        let child = daemon.wait_for("an issue that a session filed", || found(issue));
+        assert_eq!(daemon.issue(child)["labels"], serde_json::json!([]));
+        daemon.json(&["forge", "issue", "label", &child.to_string(), "--add", "backlog"]);
+        issue = child;
+    }
+    let asked = daemon.wait_for("the question", || {
+        daemon.json(&["inbox"]).as_array()?.iter().find(|asked| asked["kind"] == "filing").cloned()
+    });
+    let said = fs::read_to_string(daemon.tree(issue).join("said.txt")).unwrap();
+    assert!(said.contains("person"), "{said}");
+    assert_eq!(found(issue), None);
+    daemon.json(&["inbox", "approve", &asked["id"].to_string()]);
+    daemon.wait_for("the third issue", || found(issue));
+}
+
+#[test]
+fn e2e_attack_hidden_characters_reach_no_agent_by_its_issue_a_comment_or_an_answer() {
+    // Direction marks, zero-width characters, tags and control characters, with a word beside each.
+    let hidden = "one\u{202e}two\u{200b}three\u{e0041}four\u{1b}[31mfive\u{2066}six\u{feff}seven";
+    let agent =
+        "read -r greeting\nprintf 'PHASE:escalate\\nReason: Which?\\n' > \"$PHASE_FILE\"\nsleep 1000\n";
+    let daemon = shop().agent(agent).build();
+    daemon.start();
+    let issue = daemon.file_issue_with(&format!("Title {hidden}"), &format!("Body {hidden} <!-- unseen -->"));
+    daemon.wait_state(issue, "escalated");
+    daemon.answer(issue, &format!("Answer {hidden}"));
+    let dir = daemon.session_files(issue).join("inbox-1");
+    let told = |what: &str| {
+        daemon.wait_for(what, || {
+            let files = fs::read_dir(&dir).ok()?.flatten();
+            let texts = files.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+            texts.into_iter().find(|text| text.contains(what))
+        })
+    };
+    for what in ["Title ", "Body ", "Answer "] {
+        let text = told(what);
+        assert!(text.contains("one") && text.contains("seven"), "{what}: {text:?}");
+        let bad = |c: &char| {
+            let hides = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
+                || ('\u{e0000}'..='\u{e007f}').contains(c);
+            hides || (c.is_control() && *c != '\n' && *c != '\t')
+        };
+        assert_eq!(text.chars().find(bad), None, "{what}: {text:?}");
+    }
+    let shown = daemon.run(&["forge", "issue", "show", &issue.to_string()]).stdout;
+    assert!(shown.contains("unseen") && shown.contains("comment"), "{shown}");
+}

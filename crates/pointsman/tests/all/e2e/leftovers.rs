@@ -1,5 +1,5 @@
-//! Nothing outlives its session: ten ways to detach, in a terminal and without one, after a crash, a stop, a new session and the
-//! end of the tmux server.
+//! Nothing outlives its session: ten ways to detach, in a terminal and without one, after a crash, a stop, a restart, a hand-over,
+//! a halt and the end of the tmux server.
 //!
 //! Three things can hold the processes of a session together, and each is tried alone: a control group, the pid namespace of a
 //! sandbox, and a launcher that adopts orphans. The tests say by name which one they tried.
@@ -37,6 +37,7 @@ touch "$run/detached"
 case $(cat "$POINTSMAN_INBOX/0000-task.md") in
     *crashes*) kill -9 $$ ;;
     *exits*) exit 1 ;;
+    *"hands over"*) PROGRAM gauge --context 0.95; touch "$run/full" ;;
 esac
 while :; do read -r line || sleep 1; done
 "#;
@@ -51,8 +52,12 @@ enum Holder {
 
 fn world(holder: Holder, runtime: &str) -> Option<TestDaemon> {
     println!("processes are held together by: {holder:?}, {runtime}");
-    let setup = shop().agent(AGENT).set("agent.runtime", &format!("{runtime:?}"));
-    let setup = setup.set("dev.concurrency", "5").set("timing.restart_backoff", "\"10ms\"");
+    let agent = AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman"));
+    let setup = shop()
+        .agent(&agent)
+        .set("timing.handoff_timeout", "\"300ms\"")
+        .set("agent.runtime", &format!("{runtime:?}"));
+    let setup = setup.set("dev.concurrency", "8").set("timing.restart_backoff", "\"10ms\"");
     let (mode, groups) = match holder {
         Holder::ControlGroup if cgroup::delegated().is_none() => {
             not_run("cgroup", "no control group is delegated to this user");
@@ -108,6 +113,15 @@ fn nothing_outlives(holder: Holder, runtime: &str) {
     daemon.json(&["task", "restart", &issue.to_string()]);
     daemon.wait_session(issue, 2);
     gone(issue, "replaced");
+    let issue = detached(&daemon, &title("hands over"));
+    daemon.wait_session(issue, 2);
+    assert!(daemon.session_files(issue).join("run-1/full").exists());
+    gone(issue, "handed over");
+    let issue = detached(&daemon, &title("is halted"));
+    daemon.json(&["halt"]);
+    gone(issue, "halted");
+    daemon.json(&["resume"]);
+    daemon.wait_session(issue, 2);
     if runtime == "tmux" {
         let issue = detached(&daemon, &title("loses its terminal"));
         daemon.kill_tmux();
@@ -212,4 +226,30 @@ fn e2e_leftovers_of_a_tmux_server_that_is_killed_while_sessions_start() {
         let left = census::working_on(&root.join(format!("run-{generation}")));
         assert!(left.is_empty(), "generation {generation} of {last}: {left:?}");
     }
+}
+
+/// CI that says where it is and goes on when it is told to.
+const WAITING_CI: &str =
+    "#!/bin/bash\nexec 9< ci.sh\ntouch begun\nwhile [ ! -e go ]; do sleep 0.05; done\nexit 0\n";
+
+#[test]
+fn e2e_leftovers_of_ci_whose_daemon_was_killed_end_with_it() {
+    if let Err(why) = Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
+        return not_run("bwrap", &format!("{why:?}"));
+    }
+    let setup = shop().file("ci.sh", WAITING_CI).set("sandbox.mode", "\"require\"");
+    let daemon = setup.daemon_env("POINTSMAN_CGROUPS", "off").start();
+    daemon.file_issue("Apples", &super::clean("apples"));
+    let checkouts = daemon.state().join("projects/shop/checkouts");
+    let checkout = daemon.wait_for("CI to run", || {
+        let dirs = std::fs::read_dir(&checkouts).ok()?.flatten();
+        dirs.map(|entry| entry.path()).find(|dir| dir.join("begun").exists())
+    });
+    let working = census::working_on(&checkouts);
+    assert!(!working.is_empty());
+    daemon.kill_daemon();
+    std::fs::write(checkout.join("go"), "").unwrap();
+    daemon.wait_for("the sandbox to end without anybody who ends it", || {
+        census::working_on(&checkouts).is_empty().then_some(())
+    });
 }

@@ -318,3 +318,33 @@ fn e2e_sandbox_network_a_run_that_learns_shows_the_hosts_and_a_yes_keeps_them() 
     let left = fs::read_dir(daemon.state().join("projects/shop/trials")).unwrap().count();
     assert_eq!(left, 0);
 }
+
+/// Asks for a host that nobody listed, twice, and then a person.
+const ASKS: &str = r#"
+read -r greeting
+proxy=${HTTP_PROXY#http://}
+for i in 1 2; do
+    exec 3<> "/dev/tcp/${proxy%:*}/${proxy#*:}"
+    printf 'CONNECT unlisted.example.org:443 HTTP/1.1\r\n\r\n' >&3
+    cat <&3 > /dev/null
+done
+printf 'PHASE:escalate\nReason: May I use another library?\n' > "$PHASE_FILE"
+while read -r line; do :; done
+"#;
+
+#[test]
+fn e2e_sandbox_network_the_question_of_a_session_shows_the_hosts_that_it_was_refused() {
+    if !sandbox_works() {
+        return;
+    }
+    let daemon = shop().agent(ASKS).set("sandbox.mode", "\"require\"").start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    daemon.wait_state(issue, "escalated");
+    let asked = daemon.wait_for("the question", || daemon.json(&["inbox"]).as_array().cloned());
+    let [question] = &asked[..] else { panic!("nobody is asked about hosts: {asked:#?}") };
+    assert_eq!(question["kind"], "question", "{question:#}");
+    let refused = question["refused"][0].as_str().unwrap();
+    assert!(refused.contains("refused unlisted.example.org:443 2 times"), "{question:#}");
+    let shown = daemon.run(&["inbox", "show", &question["id"].to_string()]).stdout;
+    assert!(shown.contains(refused), "{shown}");
+}
