@@ -32,6 +32,12 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
     ready
 }
 
+/// The tasks that hold the places of a project while none is free: what is ready waits for one of them.
+pub fn holders<'a>(tasks: impl Iterator<Item = &'a Task>, concurrency: usize) -> Vec<&'a Task> {
+    let holders: Vec<&Task> = tasks.filter(|task| task.state.takes_a_place()).collect();
+    if holders.len() >= concurrency { holders } else { Vec::new() }
+}
+
 /// Ready work that waits behind people is told after this long.
 const STARVED: Duration = Duration::from_secs(3600);
 
@@ -42,12 +48,12 @@ pub fn starved<'a>(
     concurrency: usize,
     now: Timestamp,
 ) -> Option<Vec<Number>> {
-    let holders: Vec<&Task> = tasks.clone().filter(|task| task.state.takes_a_place()).collect();
+    let holders = holders(tasks.clone(), concurrency);
     let ready = tasks.clone().any(|task| task.state == State::Backlog && task.ready);
     let for_people = |task: &&Task| {
         matches!(task.state, State::AwaitingReview | State::Escalated) && task.since.after(STARVED) <= now
     };
-    let starved = ready && holders.len() >= concurrency && holders.iter().all(for_people);
+    let starved = ready && !holders.is_empty() && holders.iter().all(for_people);
     starved.then(|| holders.iter().map(|task| task.key.issue).collect())
 }
 

@@ -31,8 +31,11 @@ pub struct Question {
     pub asked: u32,
     pub remind_at: Option<Time>,
     pub expires_at: Option<Time>,
-    /// How many other tasks wait for its issue.
+    /// How many other tasks wait for its issue, or for the place that it holds.
     pub holds_up: u32,
+    /// How many changed lines there are to review; none for other kinds, and where nobody knows.
+    #[serde(default)]
+    pub lines: Option<u64>,
     /// Commands. None if it is settled.
     pub settle: Vec<String>,
     pub settled: Option<Settled>,
@@ -62,8 +65,8 @@ pub enum SettlementKind {
 }
 
 impl Question {
-    /// A question that keeps so many other tasks waiting.
-    pub fn new(asked: &question::Question, holds_up: u32) -> Self {
+    /// A question that keeps so many other tasks waiting, with so many lines to read.
+    pub fn new(asked: &question::Question, holds_up: u32, lines: Option<u64>) -> Self {
         let source = &asked.source;
         Self {
             id: asked.id,
@@ -82,6 +85,7 @@ impl Question {
             remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),
             expires_at: asked.expires_at.filter(|_| asked.is_open()).map(Time),
             holds_up,
+            lines,
             settle: if asked.is_open() { words::question::settle(asked) } else { Vec::new() },
             settled: asked.settled.as_ref().map(Settled::from),
         }

@@ -25,6 +25,7 @@ pub mod phase;
 pub mod pipeline;
 pub mod project;
 pub mod queue;
+pub mod report;
 pub mod rescue;
 pub mod role;
 pub mod run;

@@ -38,6 +38,41 @@ pub struct Status {
     /// Set while nothing starts because of `halt`.
     #[serde(default)]
     pub halted: Option<Halted>,
+    /// What landed since a person last looked at `status` in a terminal.
+    #[serde(default)]
+    pub landed: Vec<Landed>,
+    /// When that was; 24 hours ago for the first time.
+    #[serde(default)]
+    pub landed_since: Option<Time>,
+    /// Tasks that somebody or something works on.
+    #[serde(default)]
+    pub running: Vec<Pending>,
+    /// Tasks that nothing works on, and what they wait for.
+    #[serde(default)]
+    pub waiting: Vec<Pending>,
+}
+
+/// A change that reached the main branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landed {
+    pub project: ProjectName,
+    pub issue: Option<Number>,
+    pub pr: Option<Number>,
+    /// The title of its issue, else its branch.
+    pub title: String,
+    pub at: Time,
+}
+
+/// A task that is not over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    pub project: ProjectName,
+    pub issue: Number,
+    pub title: String,
+    pub state: State,
+    pub since: Time,
+    /// In words.
+    pub waiting_for: Option<String>,
 }
 
 /// A halt of all work: `halt`, and `status` as long as it holds.

@@ -18,6 +18,7 @@ mod identity;
 pub mod init;
 mod journal;
 mod keeper;
+mod page;
 pub mod paths;
 mod process_probe;
 pub mod project;

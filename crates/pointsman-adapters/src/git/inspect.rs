@@ -100,6 +100,19 @@ impl Mirror {
         self.diff_call(base, head, &["--patch"]).capped_text(cap)
     }
 
+    /// How many lines `head` added and removed since it left `base`. A file that is not text counts as one.
+    pub fn changed_lines(&self, base: &Sha, head: &Sha) -> Result<u64, Error> {
+        let listed = self.diff_call(base, head, &["--numstat", "--no-renames"]).bytes()?;
+        let of_file = |line: &str| {
+            let mut counts = line.split('\t').map(str::parse::<u64>);
+            match (counts.next(), counts.next()) {
+                (Some(Ok(added)), Some(Ok(removed))) => added.saturating_add(removed),
+                _ => 1,
+            }
+        };
+        Ok(String::from_utf8_lossy(&listed).lines().map(of_file).fold(0, u64::saturating_add))
+    }
+
     /// The paths that `head` changed since it left `base`.
     pub fn changed_paths(&self, base: &Sha, head: &Sha) -> Result<Vec<String>, Error> {
         self.diff_call(base, head, &["--name-only", "--no-renames", "-z"])

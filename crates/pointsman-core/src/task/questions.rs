@@ -6,6 +6,7 @@ use crate::concern::{self, About};
 use crate::config::ReviewMode;
 use crate::part::contribution::PrFact;
 use crate::part::question::{self, Change, Kind, Question, Settled, Settlement};
+use crate::schedule::holders;
 use crate::time::Timestamp;
 use crate::words;
 
@@ -21,6 +22,8 @@ pub fn standing(task: &Task, review: ReviewMode) -> Option<(About, concern::Even
     let issue = task.key.issue;
     let (kind, which, text, told) = match task.state {
         State::Blocked => (Kind::Blocked, format!("issue-{issue}"), words::question::blocked(task), true),
+        // It begins again by itself when those are closed.
+        State::Refused if task.waits_for_issues() => return None,
         State::Refused => (Kind::Refused, format!("issue-{issue}"), words::question::turned_down(task), true),
         State::AwaitingReview if review == ReviewMode::Human => {
             let (head, pr) = (task.contribution.head()?, task.contribution.pr()?);
@@ -45,14 +48,17 @@ pub fn standing(task: &Task, review: ReviewMode) -> Option<(About, concern::Even
 /// The kinds of questions that [`standing`] asks.
 pub const STANDING: [Kind; 3] = [Kind::Blocked, Kind::Refused, Kind::Review];
 
-/// The number of tasks that wait for the issue of a question.
-pub fn held_up<'t>(question: &Question, tasks: impl IntoIterator<Item = &'t Task>) -> usize {
-    let source = &question.source;
+/// The number of tasks that wait for the issue of a question: those that depend on it, and, while it holds one of the project's
+/// places and none is free, those that are ready to begin.
+pub fn held_up(question: &Question, tasks: &[Task], concurrency: usize) -> usize {
+    let Some(issue) = question.source.issue else { return 0 };
+    let own = || tasks.iter().filter(|task| task.key.project == question.source.project);
+    let holds_a_place = holders(own(), concurrency).iter().any(|task| task.key.issue == issue);
     let waits = |task: &&Task| {
-        task.key.project == source.project
-            && source.issue.is_some_and(|issue| task.open_dependencies.contains(&issue))
+        task.open_dependencies.contains(&issue)
+            || (holds_a_place && task.state == State::Backlog && task.ready)
     };
-    tasks.into_iter().filter(waits).count()
+    own().filter(waits).count()
 }
 
 /// The end of a question that the task does not ask any more.
@@ -102,11 +108,14 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
 
 #[cfg(test)]
 mod tests {
-    use super::{STANDING, standing};
+    use std::time::Duration;
+
+    use super::{STANDING, held_up, standing};
     use crate::concern::Event;
     use crate::config::ReviewMode;
     use crate::ids::{ProjectName, TaskKey};
-    use crate::task::{State, Task};
+    use crate::part::question::{self, Cause, Kind, Owner, Question, Source};
+    use crate::task::{Refusal, RefusalStatus, State, Task};
     use crate::time::Timestamp;
 
     fn task(state: State) -> Task {
@@ -133,5 +142,52 @@ mod tests {
                 _ => assert_eq!(asks, None, "{state}"),
             }
         }
+    }
+
+    #[test]
+    fn a_refusal_that_ends_by_itself_asks_nobody() {
+        let refusal = |status, blocked_by: &[u64]| {
+            let refusal = Refusal { status, reason: String::new(), blocked_by: blocked_by.to_vec() };
+            Task { refusal: Some(refusal), ..task(State::Refused) }
+        };
+        let asks = |task: &Task| standing(task, ReviewMode::Human).is_some();
+        let waits = refusal(RefusalStatus::UnmetDependency, &[7]);
+        assert!(!asks(&waits), "the forge was not asked about #7 yet");
+        let waits = Task { block_seen: true, ..waits };
+        assert!(asks(&waits), "#7 is closed already: only a person can tell");
+        assert!(!asks(&Task { open_dependencies: vec![7], ..waits }));
+        assert!(asks(&refusal(RefusalStatus::UnmetDependency, &[])), "nobody knows what it waits for");
+        assert!(asks(&refusal(RefusalStatus::TooLarge, &[7])));
+    }
+
+    #[test]
+    fn a_question_holds_up_what_depends_on_it_and_what_needs_its_place() {
+        let source = Source {
+            project: ProjectName::new("shop").unwrap(),
+            owner: Owner::Task(3),
+            issue: Some(3),
+            pr: None,
+            session: None,
+        };
+        let hour = Duration::from_secs(3600);
+        let policy = question::Policy { remind: hour, timeout: hour };
+        let asked = Question::ask(Kind::Question, Cause::Agent, source, "?", &policy, Timestamp(0));
+        let of = |issue, state, ready, waits_for: &[u64]| {
+            let mut task = Task { state, ready, open_dependencies: waits_for.to_vec(), ..task(state) };
+            task.key.issue = issue;
+            task
+        };
+        let mut tasks = vec![
+            of(3, State::Escalated, false, &[]),
+            of(4, State::Backlog, true, &[]),
+            of(5, State::WaitingDependencies, false, &[3]),
+            of(6, State::Backlog, false, &[]),
+        ];
+        assert_eq!(held_up(&asked, &tasks, 1), 2, "#4 for the place, #5 for the issue");
+        assert_eq!(held_up(&asked, &tasks, 2), 1, "a place is free");
+        tasks[0].state = State::Blocked;
+        assert_eq!(held_up(&asked, &tasks, 1), 1, "it holds no place");
+        tasks[2].key.project = ProjectName::new("other").unwrap();
+        assert_eq!(held_up(&asked, &tasks, 1), 0, "another project");
     }
 }

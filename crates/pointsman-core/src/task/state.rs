@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::phase::{Phase, Refusal};
+use super::phase::{Phase, Refusal, RefusalStatus};
 use crate::ids::{Number, Sha, TaskKey};
 use crate::part::contribution::Contribution;
 use crate::part::question::{Owner, Question, Source};
@@ -166,6 +166,14 @@ pub struct Task {
 impl Task {
     /// The role of the sessions that work on tasks.
     pub const ROLE: Role = Role::Dev;
+
+    /// Whether its agent refused it because of other issues, and it begins again by itself when they are closed.
+    pub fn waits_for_issues(&self) -> bool {
+        let unmet = self.refusal.as_ref().filter(|refusal| refusal.status == RefusalStatus::UnmetDependency);
+        // Before the forge was asked about them, they are taken to be open.
+        let may_be_open = !self.open_dependencies.is_empty() || !self.block_seen;
+        self.state == State::Refused && may_be_open && unmet.is_some_and(|unmet| !unmet.blocked_by.is_empty())
+    }
 
     /// A task for an issue seen for the first time.
     pub fn new(key: TaskKey, title: String, branch: String, now: Timestamp) -> Self {

@@ -44,6 +44,14 @@ pub fn waiting_for(task: &Task) -> Option<String> {
         State::MergeQueue => "its turn in the merge queue".to_owned(),
         State::Escalated => format!("a person: pointsman task answer {} \"…\"", task.key.issue),
         State::Blocked => format!("the label blocked to go, or: pointsman task start {}", task.key.issue),
+        State::Refused if task.waits_for_issues() => {
+            let named = task.refusal.iter().flat_map(|refusal| &refusal.blocked_by);
+            let open: Vec<String> = match task.open_dependencies.as_slice() {
+                [] => named.map(|n| format!("#{n}")).collect(),
+                open => open.iter().map(|n| format!("#{n}")).collect(),
+            };
+            format!("dependencies to be closed: {}", open.join(", "))
+        }
         State::Refused => "a person to change the issue".to_owned(),
         State::Paused => format!("pointsman task resume {}", task.key.issue),
         State::Merged => "the agent to say done".to_owned(),

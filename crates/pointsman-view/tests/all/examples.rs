@@ -29,6 +29,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+#[path = "report_example.rs"]
+mod report_example;
+
 /// What each command prints, one value per shape.
 pub(crate) fn examples() -> BTreeMap<&'static str, Vec<Value>> {
     let mut all = BTreeMap::new();
@@ -157,6 +160,14 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         waiting: 1,
     };
     let halted = status::Halted { by: text("ada"), at: at(), sessions: vec![text("dev-shop-3.1")] };
+    let pending = status::Pending {
+        project: shop(),
+        issue: 3,
+        title: text("Apples"),
+        state: State::Backlog,
+        since: at(),
+        waiting_for: Some(text("a place")),
+    };
     let status = status::Status {
         daemon: Some(daemon),
         state_dir: PathBuf::from("state"),
@@ -176,10 +187,21 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
             confirm: text("pointsman --project shop task answer 3 'blue'"),
         }],
         halted: Some(halted.clone()),
+        landed: vec![status::Landed {
+            project: shop(),
+            issue: Some(3),
+            pr: Some(4),
+            title: text("Apples"),
+            at: at(),
+        }],
+        landed_since: Some(at()),
+        running: vec![pending.clone()],
+        waiting: vec![pending],
     };
     all.insert("status", shown([status]));
     all.insert("halt", shown([halted]));
     all.insert("resume", shown([status::Resumed { was_halted: true }]));
+    all.insert("report", shown([report_example::figures()]));
     let health = health::Health {
         at: at(),
         worst: Some(Priority::P1),
@@ -640,6 +662,7 @@ fn question() -> inbox::Question {
         remind_at: Some(at()),
         expires_at: Some(at()),
         holds_up: 1,
+        lines: Some(12),
         settle: vec![text("pointsman inbox answer 7 \"…\"")],
         settled: Some(settled),
     }

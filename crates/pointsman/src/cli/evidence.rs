@@ -174,6 +174,15 @@ pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Re
     context.out.line(clean_block(log.log.trim_end(), usize::try_from(LOG_BYTES).unwrap_or(usize::MAX)))
 }
 
+/// How many lines the head of a task's branch changes; none if its commits are not here.
+pub(crate) fn changed_lines(context: &Context, project: &Project, task: &Task) -> Option<u64> {
+    let head = task.contribution.head()?;
+    let source = Source { context, project: project.clone(), server: OnceCell::new() };
+    let repository = source.repository().ok()?;
+    let main = source.main(&repository, &project.config.primary_branch).ok()??;
+    repository.changed_lines(&main, head).ok()
+}
+
 fn headline(log: &CiLog) -> String {
     let run = log.run.map(|run| format!(" run {run}")).unwrap_or_default();
     let sha = log.sha.as_ref().map(|sha| format!(" of {}", sha.short())).unwrap_or_default();
@@ -269,12 +278,7 @@ impl<'c> Source<'c> {
             )));
         };
         let read = || -> anyhow::Result<Option<Sha>> {
-            let Some(branch) = BranchName::new(&pull.base) else { return Ok(None) };
-            let main = match self.is_embedded() {
-                true => repository.read_ref(&branch.full())?,
-                false => repository.remote_head(&branch)?,
-            };
-            match main {
+            match self.main(repository, &pull.base)? {
                 Some(main) if repository.commit_exists(&head)? => Ok(repository.merge_base(&main, &head)?),
                 Some(_) | None => Ok(None),
             }
@@ -284,6 +288,15 @@ impl<'c> Source<'c> {
             None => Err(Failure::not_found(format!("the commits of pull request #{number} are not here"))
                 .hint("the daemon fetches them: pointsman up")),
         }
+    }
+
+    /// The head of a branch that pull requests are made against.
+    fn main(&self, repository: &Mirror, branch: &str) -> anyhow::Result<Option<Sha>> {
+        let Some(branch) = BranchName::new(branch) else { return Ok(None) };
+        Ok(match self.is_embedded() {
+            true => repository.read_ref(&branch.full())?,
+            false => repository.remote_head(&branch)?,
+        })
     }
 
     /// The task that a number is the issue or the pull request of.

@@ -1,19 +1,22 @@
 //! Everything that waits for a person, over all projects, and the ways to settle it.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
-use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Urgency, order};
-use pointsman_core::task::held_up;
+use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Ranked, Urgency};
+use pointsman_core::task::Task;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
-use pointsman_store::{SessionRow, SessionScope, Store};
+use pointsman_store::{ProjectRow, SessionRow, SessionScope, Store};
 use pointsman_view::inbox as view;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
-use super::{style, time};
+use super::{evidence, style, time};
 use crate::control::protocol::{InboxCommand, Request};
-use crate::identity;
+use crate::project::Project;
+use crate::{identity, page};
 
 /// Most of a question that is shown.
 const SHOWN_BYTES: usize = 16 * 1024;
@@ -90,48 +93,57 @@ impl Arguments {
     }
 }
 
-/// The open questions in the order in which a person should see them, each with the number of tasks that it holds up.
-pub(crate) fn open(store: &Store) -> Result<Vec<(Question, usize)>, Failure> {
+/// The open questions in the order in which a person should see them.
+pub(crate) fn open(context: &Context, store: &Store) -> Result<Vec<Ranked>, Failure> {
+    rank(context, store, store.open_questions()?)
+}
+
+/// Questions in the order of the inbox.
+fn rank(context: &Context, store: &Store, questions: Vec<Question>) -> Result<Vec<Ranked>, Failure> {
+    // A configuration that cannot be read is told elsewhere.
+    let read = |row: ProjectRow| Some((row.name.clone(), Project::load(&row.config_path).ok()?));
+    let projects: BTreeMap<_, _> = store.projects()?.into_iter().filter_map(read).collect();
     let tasks = store.open_tasks()?;
-    let count = |asked: Question| {
-        let held_up = held_up(&asked, &tasks);
-        (asked, held_up)
+    let size = |asked: &Question| {
+        let project = projects.get(&asked.source.project).filter(|_| asked.kind == Kind::Review)?;
+        let is_it = |task: &&Task| {
+            task.key.project == asked.source.project && Some(task.key.issue) == asked.source.issue
+        };
+        evidence::changed_lines(context, project, tasks.iter().find(is_it)?)
     };
-    let mut questions: Vec<_> = store.open_questions()?.into_iter().map(count).collect();
-    order(&mut questions);
-    Ok(questions)
+    Ok(page::rank(questions, &tasks, |name| projects.get(name).map(|project| &project.config), size))
 }
 
 /// A question as it is shown.
-pub(crate) fn shown((asked, held_up): &(Question, usize)) -> view::Question {
-    view::Question::new(asked, u32::try_from(*held_up).unwrap_or(u32::MAX))
+pub(crate) fn shown(Ranked { asked, held_up, lines }: &Ranked) -> view::Question {
+    view::Question::new(asked, u32::try_from(*held_up).unwrap_or(u32::MAX), *lines)
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
     let mut questions = match context.store()? {
-        Some(store) => open(&store)?,
+        Some(store) => open(context, &store)?,
         None => Vec::new(),
     };
     if let Some(project) = &context.wanted {
-        questions.retain(|(asked, _)| asked.source.project == *project);
+        questions.retain(|ranked| ranked.asked.source.project == *project);
     }
     if context.out.is_json() {
-        let reviewed = questions.iter().any(|(asked, _)| asked.kind == Kind::Review);
+        let reviewed = questions.iter().any(|ranked| ranked.asked.kind == Kind::Review);
         let rows = match context.store()?.filter(|_| reviewed) {
             Some(store) => store.sessions(None, SessionScope::All)?,
             None => Vec::new(),
         };
-        let view = |question: &(Question, usize)| view::Question {
-            outside: worked_outside(&rows, &question.0),
-            refused: refused_hosts(context, &question.0).unwrap_or_default(),
-            ..shown(question)
+        let view = |ranked: &Ranked| view::Question {
+            outside: worked_outside(&rows, &ranked.asked),
+            refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
+            ..shown(ranked)
         };
         let views: Vec<view::Question> = questions.iter().map(view).collect();
         return context.out.value(&views);
     }
     let mut table = Table::new(["NO", "PROJECT", "KIND", "ABOUT", "SINCE", "QUESTION"]);
     let now = time::now();
-    for (asked, _) in &questions {
+    for Ranked { asked, .. } in &questions {
         table.row([
             asked.id.map(|id| id.to_string()).unwrap_or_default().into(),
             asked.source.project.as_str().into(),
@@ -161,13 +173,18 @@ fn refused_hosts(context: &Context, asked: &Question) -> Result<Vec<String>, Fai
 
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
-    let held_up = held_up(&asked, &store.open_tasks()?);
     let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
     let outside = worked_outside(&rows, &asked);
     let refused = refused_hosts(context, &asked)?;
     if context.out.is_json() {
-        return context.out.value(&view::Question { outside, refused, ..shown(&(asked, held_up)) });
+        let ranked = rank(context, &store, vec![asked])?;
+        return match ranked.first() {
+            Some(ranked) => context.out.value(&view::Question { outside, refused, ..shown(ranked) }),
+            None => Ok(()),
+        };
     }
+    let ranked = rank(context, &store, vec![asked.clone()])?;
+    let (held_up, size) = ranked.first().map_or((0, None), |ranked| (ranked.held_up, ranked.lines));
     let colour = colour(&asked);
     let now = time::now();
     let mut lines = vec![
@@ -181,8 +198,9 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     }
     lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
+    lines.extend(size.map(|size| format!("changes  {size} lines")));
     if held_up > 0 {
-        lines.push(format!("holds up {held_up} other tasks"));
+        lines.push(format!("holds up {}", words::page::other_tasks(held_up)));
     }
     match &asked.settled {
         Some(settled) => {
@@ -238,7 +256,7 @@ pub(super) fn about(asked: &Question) -> String {
     }
 }
 
-fn colour(asked: &Question) -> anstyle::Style {
+pub(super) fn colour(asked: &Question) -> anstyle::Style {
     match asked.kind.traits().urgency {
         Urgency::Endangers => style::BAD,
         Urgency::HoldsUp | Urgency::Costs => style::BUSY,

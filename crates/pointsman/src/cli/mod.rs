@@ -45,6 +45,8 @@ mod phase;
 mod pipeline;
 mod project;
 mod prompt;
+mod report;
+mod report_page;
 mod rescue;
 mod roles;
 mod run;
@@ -107,6 +109,7 @@ Begin:
 Look:
   pointsman status                               what runs and what needs a person
   pointsman inbox                                what waits for a person, and how to settle it
+  pointsman report                               what was done this week, and at which cost
   pointsman health                               how well the machine and the project are
   pointsman agents --watch                       who is alive, and at what
   pointsman task explain 3                       why issue 3 is where it is
@@ -151,6 +154,7 @@ enum Command {
     Health(health::Arguments),
     Journal(journal::Arguments),
     Roles(roles::Arguments),
+    Report(report::Arguments),
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
     #[command(subcommand, visible_alias = "sessions")]
@@ -311,6 +315,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,
         Command::Roles(arguments) => arguments.run(&context()?)?,
+        Command::Report(arguments) => arguments.run(&context()?)?,
         Command::Task(command) => command.run(&context()?)?,
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,

@@ -115,7 +115,7 @@ pub(crate) enum Colours {
 }
 
 /// At most so many columns of a text, the last one a mark if something is missing.
-fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if shown(text) <= columns {
         return Cow::Borrowed(text);
     }

@@ -281,7 +281,9 @@ impl Control {
         }
         match (ask_loop(&self.inbox, Request::Inbox { project, question: id, command }), review) {
             // The review counts, and its task was quicker: nobody waits for an answer any more.
-            (Reply::Failed { kind: FailureKind::Refused, .. }, Some(asked)) => done(Shown::new(&asked, 0)),
+            (Reply::Failed { kind: FailureKind::Refused, .. }, Some(asked)) => {
+                done(Shown::new(&asked, 0, None))
+            }
             (reply, _) => reply,
         }
     }

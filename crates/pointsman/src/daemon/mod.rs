@@ -58,7 +58,7 @@ mod watch_thread;
 pub(crate) mod webhooks;
 mod workers;
 
-pub(crate) use budget::quota;
+pub(crate) use budget::{quota, used_up_today};
 pub(crate) use decisions::unconfirmed;
 pub(crate) use effects::hook_inbox;
 pub use hand_ins::adopt as adopt_hand_ins;

@@ -85,7 +85,7 @@ pub(super) fn settle(
     let now = clock::now();
     let settled = answer(engine, project, id, command, now);
     match settled.unwrap_or_else(|error| Err(failed(FailureKind::Failed, chain(&error)))) {
-        Ok(asked) => Reply::done(view::Question::new(&asked, 0)),
+        Ok(asked) => Reply::done(view::Question::new(&asked, 0, None)),
         Err(reply) => reply,
     }
 }

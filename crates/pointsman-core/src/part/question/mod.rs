@@ -4,20 +4,21 @@
 //! that all questions can be listed. An answer names a question by its number, comes in its thread, or stands under its
 //! comment. It counts once: whoever is second learns who was first.
 //!
-//! `kind` has the closed list of kinds. The owner decides what follows from an answer; the sentences are in
+//! `kind` has the closed list of kinds, `order` the order of the inbox. The owner decides what follows from an answer; the sentences are in
 //! [`crate::words::question`].
 
 mod kind;
+mod order;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use kind::{Act, Expiry, Kind, Traits, Urgency};
+pub use order::{Ranked, order};
 
 use crate::concern::About;
 use crate::ids::{Number, ProjectName};
@@ -369,17 +370,6 @@ pub fn changes(
             settled.into_iter().chain(after.cloned().map(Change::Asked)).collect()
         }
     }
-}
-
-/// Puts questions, each with the number of tasks that it holds up, into the order in which a person should see them: what
-/// endangers first, then what holds up most, then what costs while it waits, and old before new.
-pub fn order(questions: &mut [(Question, usize)]) {
-    questions.sort_by_key(|(question, held_up)| {
-        let urgency = question.kind.traits().urgency;
-        let holds_up = *held_up > 0 || urgency == Urgency::HoldsUp;
-        let urgency = if holds_up { urgency.min(Urgency::HoldsUp) } else { urgency };
-        (urgency, Reverse(*held_up), question.asked_at, question.id)
-    });
 }
 
 /// The question that a text without a number answers, of those that are open where it was written.

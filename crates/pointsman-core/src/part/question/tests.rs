@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     Act, Binding, Cause, Change, Due, Event, Expiry, Kind, Owner, Policy, Question, QuestionId, Settled,
-    Settlement, Source, Urgency, bind, changes, named, order,
+    Settlement, Source, Urgency, bind, changes, named,
 };
 use crate::ids::ProjectName;
 use crate::run::RunId;
@@ -22,12 +22,12 @@ fn source() -> Source {
     }
 }
 
-fn asked(kind: Kind) -> Question {
+pub(super) fn asked(kind: Kind) -> Question {
     let question = Question::ask(kind, Cause::Agent, source(), "which colour?", &POLICY, ASKED);
     Question { id: Some(QuestionId(7)), ..question }
 }
 
-fn hours(hours: u32) -> Timestamp {
+pub(super) fn hours(hours: u32) -> Timestamp {
     ASKED.after(HOUR * hours)
 }
 
@@ -225,22 +225,4 @@ fn a_question_is_stored_and_read_back() {
         let text = serde_json::to_string(&question).unwrap();
         assert_eq!(serde_json::from_str::<Question>(&text).unwrap(), question);
     }
-}
-
-#[test]
-fn what_endangers_comes_first_then_what_holds_others_up_then_what_costs() {
-    let one = |id: u64, kind: Kind, hour: u32, held_up: usize| {
-        (Question { id: Some(QuestionId(id)), asked_at: hours(hour), ..asked(kind) }, held_up)
-    };
-    let mut questions = [
-        one(1, Kind::Upgrade, 0, 0),
-        one(2, Kind::Question, 5, 0),
-        one(3, Kind::Question, 4, 0),
-        one(4, Kind::Question, 9, 1),
-        one(5, Kind::Question, 9, 3),
-        one(6, Kind::QueuePaused, 0, 0),
-        one(7, Kind::Disk, 9, 0),
-    ];
-    order(&mut questions);
-    assert_eq!(questions.map(|(question, _)| question.id.unwrap().0), [7, 5, 4, 6, 3, 2, 1]);
 }

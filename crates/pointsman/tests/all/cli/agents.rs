@@ -147,6 +147,6 @@ fn ac_1_1_a_running_session_is_registered_reports_and_is_explained() {
     assert_eq!(agents[0]["work_phase"], "testing", "{agents}");
     assert!(agents[0]["wall_seconds"].is_u64(), "{agents}");
     let status = environment.run(&["status"]);
-    assert!(status.ok().stdout.contains("spent today: 1.27 USD, 81000 tokens"), "{status:?}");
+    assert!(status.ok().stdout.contains("Cost today\n  shop 1.27 USD, 81000 tokens"), "{status:?}");
     assert_eq!(environment.json(&["status"])["projects"][0]["spent_today"]["usd"], 1.27);
 }

@@ -7,6 +7,7 @@ mod claude;
 mod daemon;
 mod environment;
 mod errors;
+mod figures;
 mod filters;
 mod first_day;
 mod forge;
