@@ -6,6 +6,7 @@
 pub mod ci;
 pub mod claude;
 pub mod containers;
+pub mod copied_files;
 pub mod driver;
 pub mod forge;
 pub mod git;

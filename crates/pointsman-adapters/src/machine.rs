@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pointsman_core::health::{Disk, Machine};
 
@@ -12,6 +12,9 @@ use crate::process::megabytes;
 const GROUPS: usize = 20_000;
 /// How deep they lie: a user's containers are below the user's own slice.
 const DEEPEST: usize = 8;
+
+/// The most files whose sizes are added up.
+const COUNTED_FILES: usize = 500_000;
 
 /// The name of the time since this machine was switched on.
 pub fn boot_id() -> Option<String> {
@@ -48,6 +51,51 @@ fn load_of(loadavg: &str, place: usize) -> Option<u64> {
     let (whole, part) = loadavg.split_whitespace().nth(place)?.split_once('.')?;
     let (whole, part): (u64, u64) = (whole.parse().ok()?, format!("{part:0<2}").get(..2)?.parse().ok()?);
     whole.checked_mul(100)?.checked_add(part)
+}
+
+/// The room that is left for us on the disk of a directory.
+pub fn free_bytes(directory: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// The largest directories two levels below `root`, with their size on the disk.
+pub fn largest(root: &Path, count: usize) -> Vec<(PathBuf, u64)> {
+    let below = |dir: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect()
+    };
+    let mut looked_at = 0;
+    let mut sizes: Vec<(PathBuf, u64)> = below(root)
+        .iter()
+        .flat_map(|dir| below(dir))
+        .map(|dir| {
+            let size = size_of(&dir, &mut looked_at);
+            (dir, size)
+        })
+        .collect();
+    sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    sizes.truncate(count);
+    sizes
+}
+
+/// The room that a directory takes. Beyond the limit the rest is not counted: a question must not take minutes.
+fn size_of(dir: &Path, looked_at: &mut usize) -> u64 {
+    let (mut total, mut dirs) = (0, vec![dir.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
+            *looked_at += 1;
+            if *looked_at > COUNTED_FILES {
+                return total;
+            }
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => dirs.push(entry.path()),
+                Ok(meta) => total += meta.blocks() * 512,
+                Err(_) => {}
+            }
+        }
+    }
+    total
 }
 
 /// How full the disk of a directory is for us, with what tells it from other disks.

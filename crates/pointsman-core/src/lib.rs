@@ -50,6 +50,7 @@ pub mod test_command;
 pub mod text;
 pub mod time;
 pub mod timetable;
+pub mod tree;
 pub mod value;
 pub mod vault;
 pub mod verdict;

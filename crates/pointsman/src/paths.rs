@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::process::{Members, cgroup};
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::workflow::WorkflowId;
 use sha2::{Digest, Sha256};
 
@@ -223,7 +223,11 @@ impl ProjectPaths {
 
     /// The means to find all processes of the program in a checkout.
     pub(crate) fn members_in(&self, checkout: &Path) -> Members {
-        let name = checkout.file_name().unwrap_or_default().to_string_lossy();
+        // The tree of a task has the same name in every one.
+        let name = match checkout.strip_prefix(self.sessions()) {
+            Ok(tree) => tree.to_string_lossy().replace('/', "-"),
+            Err(_) => checkout.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        };
         Members {
             record: Some(self.jobs().join(format!("{name}.json"))),
             shown: Some(checkout.to_owned()),
@@ -290,6 +294,16 @@ impl ProjectPaths {
         self.logs().join(format!("{session}.log"))
     }
 
+    /// The log of the last set-up of a task's working tree.
+    pub(crate) fn setup_log(&self, key: &TaskKey) -> PathBuf {
+        self.logs().join(format!("{}-setup.log", key.identity()))
+    }
+
+    /// The log of the tear-down of a task's working tree.
+    pub(crate) fn teardown_log(&self, key: &TaskKey) -> PathBuf {
+        self.logs().join(format!("{}-teardown.log", key.identity()))
+    }
+
     /// The destinations that an ended session asked its sandbox for in vain. It goes with old logs.
     pub(crate) fn refused(&self, session: &str) -> PathBuf {
         self.logs().join(format!("{session}.refused.log"))
@@ -297,7 +311,11 @@ impl ProjectPaths {
 
     /// All that the sessions of a workflow may touch of ours.
     pub fn sandbox(&self, id: &WorkflowId) -> PathBuf {
-        self.root.join("sessions").join(id.identity())
+        self.sessions().join(id.identity())
+    }
+
+    fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
     }
 }
 

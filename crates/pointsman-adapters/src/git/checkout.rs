@@ -26,6 +26,18 @@ const NO_PUSH: &str = "read-only:this-checkout-cannot-push";
 pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Error> {
     let dir = files::absolute(dir)?;
     remove_checkout(&dir)?;
+    write_repository(mirror, sha, &dir)?;
+    let git_dir = dir.join(".git");
+    let done = mirror.git.call("reset").git_dir(&git_dir).work_tree(&dir).args(["--quiet", "--hard"]).ok();
+    // Git's own answer to a missing commit is about HEAD.
+    done.or_else(|error| {
+        remove_checkout(&dir)?;
+        mirror.require_commit(sha).and(Err(error))
+    })
+}
+
+/// Writes the few files of a repository with `sha` as its detached head and without an index.
+pub(super) fn write_repository(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Error> {
     let git_dir = dir.join(".git");
     for part in ["objects/info", "refs/heads", "info"] {
         files::create_dir_all(&git_dir.join(part))?;
@@ -37,13 +49,7 @@ pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Erro
     write("config", format!("[core]\n{}{CONFIG}", format_of(sha)).as_bytes())?;
     write("HEAD", format!("{sha}\n").as_bytes())?;
     write("objects/info/alternates", &[mirror.objects().as_os_str().as_bytes(), b"\n"].concat())?;
-    mirror.lend_shallow(&git_dir)?;
-    let done = mirror.git.call("reset").git_dir(&git_dir).work_tree(&dir).args(["--quiet", "--hard"]).ok();
-    // Git's own answer to a missing commit is about HEAD.
-    done.or_else(|error| {
-        remove_checkout(&dir)?;
-        mirror.require_commit(sha).and(Err(error))
-    })
+    mirror.lend_shallow(&git_dir)
 }
 
 /// Lets a checkout for CI name where it comes from: `origin` is the mirror's remote, without credentials and for reading

@@ -150,6 +150,15 @@ pub(super) fn set_aside(dir: &Path) -> Result<PathBuf, Error> {
     Err(Error::NotOurs { path: parent, expected: "a quarantine with room" })
 }
 
+/// Where the directories of this name are that were set aside.
+pub(super) fn set_aside_from(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let nameless = || Error::NotOurs { path: dir.to_owned(), expected: "a directory with a name" };
+    let parent = dir.parent().ok_or_else(nameless)?.join(QUARANTINE);
+    let name = dir.file_name().ok_or_else(nameless)?;
+    let places = (1..=QUARANTINE_LIMIT).map(|n| with_suffix(&parent.join(name), &format!("-{n}")));
+    Ok(places.filter(|place| place.is_dir()).collect())
+}
+
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems cannot: a directory is never renamed over one that holds anything anyway.

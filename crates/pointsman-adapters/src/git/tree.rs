@@ -90,6 +90,11 @@ impl Tree {
     pub fn set_aside(dir: &Path) -> Result<PathBuf, Error> {
         files::set_aside(dir)
     }
+
+    /// The trees that were set aside from this place.
+    pub fn set_aside_from(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+        files::set_aside_from(dir)
+    }
 }
 
 /// Makes the tree of a task anew from a checkpoint (see [`checkpoint`](super::checkpoint)), if it is gone: the task's

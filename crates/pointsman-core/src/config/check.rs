@@ -86,8 +86,20 @@ impl Check<'_> {
     }
 
     fn commands(&self) -> Result<(), Error> {
-        let Config { ci, agent, review, merge, forge, woodpecker, webhook, webhooks, matrix, roles, .. } =
-            self.config;
+        let Config {
+            ci,
+            agent,
+            review,
+            merge,
+            forge,
+            woodpecker,
+            webhook,
+            webhooks,
+            matrix,
+            roles,
+            tree,
+            ..
+        } = self.config;
         if ci.kind.runs_here() && ci.command.is_none() {
             return Err(self
                 .wrong("ci.kind", words::config::CI_COMMAND_MISSING)
@@ -112,6 +124,9 @@ impl Check<'_> {
         ];
         for (key, command) in optional {
             self.command(key, command.as_ref())?;
+        }
+        for (key, command) in [("tree.setup", &tree.setup), ("tree.teardown", &tree.teardown)] {
+            self.command(key, Some(command).filter(|command| !command.is_empty()))?;
         }
         for (name, role) in roles.iter() {
             self.command(&format!("roles.{name}.command"), role.command.as_ref())?;
@@ -364,6 +379,10 @@ impl Check<'_> {
         if context.medium > context.high {
             return self.fail("context.medium", words::config::above("high", context.high));
         }
+        let tree = &self.config.tree;
+        if usize::from(tree.ports) > tree.port_range.count() {
+            return self.fail("tree.ports", words::config::more_ports_than(tree.port_range));
+        }
         if self.config.health.max_disk_percent > 100 {
             return self.fail("health.max_disk_percent", words::config::NOT_A_PERCENTAGE);
         }
@@ -414,6 +433,9 @@ impl Check<'_> {
         };
         if !merge.union.iter().all(pattern) {
             return self.fail("merge.union", words::config::NOT_ALL_UNION_PATHS);
+        }
+        if !self.config.tree.copy.iter().all(pattern) {
+            return self.fail("tree.copy", words::config::NOT_ALL_COPIED_PATHS);
         }
         if !merge.protected.iter().all(pattern) {
             return self.fail("merge.protected", words::config::NOT_ALL_PROTECTED_PATHS);

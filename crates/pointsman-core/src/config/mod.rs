@@ -13,6 +13,7 @@ mod error;
 mod kinds;
 mod machine;
 mod numbers;
+mod port_range;
 mod sections;
 mod share;
 mod size;
@@ -38,10 +39,12 @@ pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
 pub use machine::{MachineConfig, MachineSandbox};
 pub use numbers::{Health, Limits, Timing};
+pub use port_range::PortRange;
 pub use sections::{
     AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
     MergeStyle, NotifierKind, Notify, OutsidePushes, Pr, Review, ReviewMode, RoleSandbox, RoleSettings,
-    Roles, Runtime, SandboxMode, SandboxSettings, Schedule, Webhook, Webhooks, Woodpecker, Worktree,
+    Roles, Runtime, SandboxMode, SandboxSettings, Schedule, TreeSettings, Webhook, Webhooks, Woodpecker,
+    Worktree,
 };
 pub use share::Share;
 pub use size::Size;
@@ -76,6 +79,7 @@ pub struct Config {
     pub pr: Pr,
     /// How issues are worked on.
     pub dev: Dev,
+    pub tree: TreeSettings,
     /// How long things may take.
     pub timing: Timing,
     /// How often things may happen.

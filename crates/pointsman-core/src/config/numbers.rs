@@ -36,6 +36,8 @@ table! {
         /// Slow look at phase files, should a notification be lost.
         phase_rescan: Span,
         /// For a session to come up.
+        /// A run of `tree.setup` or `tree.teardown`.
+        setup_timeout: Span,
         start_grace: Span,
         /// For a session to end before it is killed.
         stop_grace: Span,

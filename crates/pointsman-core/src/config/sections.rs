@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{CiKind, ForgeKind};
-use super::{Share, Size, Span, Usd};
+use super::{PortRange, Share, Size, Span, Usd};
 use crate::agent::Agent;
 use crate::notifier::QuietHours;
 use crate::role::Role;
@@ -312,6 +312,22 @@ choice! {
         Accept = "accept",
         /// Everything pauses the queue.
         Pause = "pause",
+    }
+}
+
+table! {
+    /// `[tree]`: what the working tree of a task needs beside its commit.
+    TreeSettings {
+        /// Prepares a new tree; empty for none.
+        setup: Argv,
+        /// Runs before a tree is removed; empty for none.
+        teardown: Argv,
+        /// Untracked files of the operator's checkout, with `*` and `**`.
+        copy: Vec<String>,
+        ports: u16,
+        port_range: PortRange,
+        /// Less room than this on the disk, and no tree is made.
+        free_disk: Size,
     }
 }
 

@@ -152,9 +152,12 @@ pub fn power(key: &str) -> Option<Power> {
     let is_command = last == "command" || last.ends_with("_command");
     match parts.as_slice() {
         _ if is_command => Some(Power::Runs),
-        ["merge", "gate"] | ["agent", "kind"] | ["schedule", "formulas", ..] => Some(Power::Runs),
+        ["merge", "gate"]
+        | ["tree", "setup" | "teardown"]
+        | ["agent", "kind"]
+        | ["schedule", "formulas", ..] => Some(Power::Runs),
         ["roles", _, "kind" | "schedule" | "enabled"] => Some(Power::Runs),
-        ["vault", ..] => Some(Power::Reaches),
+        ["vault", ..] | ["tree", "copy"] => Some(Power::Reaches),
         [_, "pass_env"] => Some(Power::Reaches),
         ["forge", "kind" | "url" | "repo" | "app_id" | "app_installation"] => Some(Power::Reaches),
         ["woodpecker", "url" | "repo_id"] | ["matrix", "homeserver" | "room"] => Some(Power::Reaches),
@@ -162,7 +165,7 @@ pub fn power(key: &str) -> Option<Power> {
         _ if last.ends_with("_env") || last.ends_with("_file") => Some(Power::Reaches),
         ["sandbox", ..] | ["roles", _, "sandbox", ..] | ["review", ..] => Some(Power::Loosens),
         ["merge", "protected" | "outside_pushes"] | ["ci", "kind" | "required"] => Some(Power::Loosens),
-        ["dev", "worktree"] | ["matrix", "people"] => Some(Power::Loosens),
+        ["dev", "worktree"] | ["matrix", "people"] | ["tree", "ports" | "port_range"] => Some(Power::Loosens),
         ["budget", ..] | ["roles", _, "budget", ..] | ["limits", _] => Some(Power::Spends),
         _ => None,
     }
@@ -280,6 +283,11 @@ mod tests {
             ("", "roles.review.command = [\"x\"]", "roles.review.command", Runs),
             ("", "forge.token_command = [\"steal\"]", "forge.token_command", Runs),
             ("", "merge.gate = [\"true\"]", "merge.gate", Runs),
+            ("", "tree.setup = [\"npm\", \"ci\"]", "tree.setup", Runs),
+            ("tree.teardown = [\"./a\"]", "tree.teardown = [\"./b\"]", "tree.teardown", Runs),
+            ("", "tree.copy = [\".env\"]", "tree.copy", Reaches),
+            ("", "tree.ports = 3", "tree.ports", Loosens),
+            ("", "tree.port_range = \"5000-5001\"", "tree.port_range", Loosens),
             ("", "schedule.formulas.tidy = \"0 6 * * *\"", "schedule.formulas.tidy", Runs),
             ("", "roles.gardener.schedule = \"* * * * *\"", "roles.gardener.schedule", Runs),
             ("", "roles.gardener.enabled = true", "roles.gardener.enabled", Runs),
@@ -318,6 +326,7 @@ mod tests {
     fn everything_else_takes_effect_at_once() {
         let rows = [
             "dev.concurrency = 4",
+            "tree.free_disk = \"9GB\"",
             "timing.ci_timeout = \"5m\"",
             "merge.strategy = \"batch\"",
             "pr.checklist = [\"tests\"]",

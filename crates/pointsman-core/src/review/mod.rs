@@ -26,7 +26,7 @@ pub use approval::{Accounts, Required, is_approved};
 pub use facts::{Facts, Landed, RevertedWork, Scope};
 pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
-pub use paths::{is_code, is_steering, is_test, may_hold_secrets, protected};
+pub use paths::{is_code, is_steering, is_test, may_hold_secrets, path_matches, protected};
 pub use plan::{Attempt, Ci, Next, ReviewFacts, closes, plan};
 pub use secrets::{Secret, SecretKind, blank_secrets, secrets, secrets_in};
 

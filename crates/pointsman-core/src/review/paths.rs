@@ -45,14 +45,14 @@ pub fn protected(config: &Config, path: &str) -> bool {
     let lower = path.to_lowercase();
     let named = config.merge.protected.iter().chain(&config.review.protected);
     programs(config).any(|program| program == path)
-        || named.into_iter().any(|pattern| matches(&pattern.to_lowercase(), &lower))
+        || named.into_iter().any(|pattern| path_matches(&pattern.to_lowercase(), &lower))
 }
 
 /// Whether something in this file may look like a secret.
 pub fn may_hold_secrets(config: &Config, path: &str) -> bool {
     let lower = path.to_lowercase();
     let paths = config.review.secrets_allowed.iter().filter(|entry| named_fingerprint(entry).is_none());
-    paths.into_iter().any(|pattern| matches(&pattern.to_lowercase(), &lower))
+    paths.into_iter().any(|pattern| path_matches(&pattern.to_lowercase(), &lower))
 }
 
 /// The project's own programs that decide about a change, where they are files of the repository.
@@ -69,11 +69,12 @@ fn programs(config: &Config) -> impl Iterator<Item = &str> {
         })
 }
 
-/// Whether a path fits a pattern: `*` is any part of a name, `**` also of a path; a directory covers what is in it.
-fn matches(pattern: &str, path: &str) -> bool {
+/// Whether a path fits a pattern, by the case of its letters: `*` is any part of a name, `**` also of a path; a directory
+/// covers what is in it.
+pub fn path_matches(pattern: &str, path: &str) -> bool {
     let dir = pattern.strip_suffix('/').unwrap_or(pattern);
     // In no directory is in any.
-    if dir.strip_prefix("**/").is_some_and(|rest| matches(rest, path)) {
+    if dir.strip_prefix("**/").is_some_and(|rest| path_matches(rest, path)) {
         return true;
     }
     fits(dir.as_bytes(), path.as_bytes())

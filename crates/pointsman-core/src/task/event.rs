@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::effect::Exit;
+use super::effect::{Exit, Opening};
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
 use crate::known_secrets::FoundSecrets;
@@ -120,6 +120,24 @@ pub enum Event {
     /// A person lets CI and gates reach the hosts that were refused.
     HostsAllowed {
         by: String,
+    },
+    /// The working tree could not be set up, so the session of this generation never started.
+    SetupFailed {
+        generation: u32,
+        /// The opening that its successor gets.
+        opening: Opening,
+        /// How it ended, in a few words.
+        error: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A person wants the set-up tried again.
+    SetupRetried {
+        by: String,
+    },
+    /// The task's sessions have these ports, and no others; none after its tree is gone.
+    PortsAssigned {
+        ports: Vec<u16>,
     },
     /// The merge queue has an answer.
     QueueReported {

@@ -66,7 +66,7 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
     let withdrawn = |why: &str| (None, Settlement::Withdrawn { why: why.to_owned() });
     let (by, how) = match event {
         Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
-        Event::HostsAllowed { by } => (Some(by.clone()), Settlement::Approved),
+        Event::HostsAllowed { by } | Event::SetupRetried { by } => (Some(by.clone()), Settlement::Approved),
         Event::TimePassed if after.state == State::Blocked => (None, Settlement::Expired),
         Event::Ordered { order } => withdrawn(words::question::ordered(*order)),
         Event::ReviewPosted { by, .. } => withdrawn(&words::question::reviewed(by)),
@@ -86,6 +86,8 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
         | Event::PhaseRejected { .. }
         | Event::PullRequestOpened { .. }
         | Event::HeadMoved
+        | Event::SetupFailed { .. }
+        | Event::PortsAssigned { .. }
         | Event::QueueReported { .. }
         | Event::MergeLooked { .. }
         | Event::ContextMeasured { .. }

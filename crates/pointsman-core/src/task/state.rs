@@ -135,6 +135,12 @@ pub struct Task {
     /// How often `done` was claimed without a merge.
     #[serde(default)]
     pub premature_done: u32,
+    /// How often its working tree could not be set up. No attempt of the agent, so no new beginning forgets it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub setup_failures: u32,
+    /// The ports that its sessions have for themselves, from its claim until its tree is removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
     /// The question to a person, while escalated.
     pub escalation: Option<Question>,
     /// The agent's refusal, while refused.
@@ -190,6 +196,8 @@ impl Task {
             session: Session::default(),
             contribution: Contribution::new(branch),
             premature_done: 0,
+            setup_failures: 0,
+            ports: Vec::new(),
             escalation: None,
             refusal: None,
             deadline: None,
@@ -236,4 +244,9 @@ impl Task {
     pub fn session_id(&self) -> Option<String> {
         (self.session.stage != Stage::None).then(|| self.key.session(self.session.generation))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use crate::config::PortRange;
 use crate::text::clean_line;
 
 // The file as a whole.
@@ -31,6 +32,7 @@ pub const NOT_A_PERCENTAGE: &str = "it must be between 0 and 100";
 // What a value must be, after "expected".
 pub const WHOLE_NUMBER: &str = "a whole number from 0 up";
 pub const SIZE: &str = "a size in quotes, such as \"512MB\" or \"8GB\"";
+pub const PORT_RANGE: &str = "two ports from 1024 up in quotes, such as \"42000-42999\"";
 pub const DURATION: &str = "a duration in quotes, such as \"30s\"";
 pub const SHARE: &str = "a share between 0 and 1, such as 0.75";
 pub const DOLLARS: &str = "an amount in US dollars between 0 and 1000000, such as 2.50";
@@ -79,6 +81,8 @@ pub const NOT_ALL_UNION_PATHS: &str =
     "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
 pub const NOT_ALL_PROTECTED_PATHS: &str =
     "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
+pub const NOT_ALL_COPIED_PATHS: &str =
+    "each entry must be a path inside the checkout such as .env or certs/**, of letters, digits and ._-/*?+@";
 pub const NOT_ALL_ALLOWED_SECRETS: &str =
     "each entry must be a path such as tests/data/ or **/*.pem, or sha256: with 16 digits";
 
@@ -253,6 +257,11 @@ pub const ZONES_HINT: &str = "such as Europe/Berlin; `timedatectl list-timezones
 /// A program that is not on this machine.
 pub fn no_such_program(program: &str) -> String {
     format!("there is no program `{}` on this machine", clean_line(program, 100))
+}
+
+/// A session cannot have more ports than there are.
+pub fn more_ports_than(range: PortRange) -> String {
+    format!("tree.port_range {range} has only {} ports", range.count())
 }
 
 /// A number out of its range.

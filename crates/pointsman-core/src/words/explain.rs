@@ -60,6 +60,7 @@ pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<Str
         facts.push("nothing begins by itself: roles.dev.enabled is false".to_owned());
     }
     facts.extend(session(task, around.now));
+    facts.extend(tree(task, config));
     facts.extend(context(task, config));
     facts.extend(handover(task, around.now));
     facts.extend(parked(task, around.now));
@@ -99,6 +100,27 @@ fn session(task: &Task, now: Timestamp) -> Vec<String> {
     );
     if task.session.idle_looks > 0 {
         facts.push(format!("the agent sat idle at its prompt for {} looks", task.session.idle_looks));
+    }
+    facts
+}
+
+fn tree(task: &Task, config: &Config) -> Vec<String> {
+    let mut facts = Vec::new();
+    if task.session.stage == Stage::Starting && !config.tree.setup.is_empty() {
+        facts.push(
+            "its working tree is set up before the agent starts, unless that was done before".to_owned(),
+        );
+    }
+    if task.setup_failures > 0 {
+        let issue = task.key.issue;
+        let failed = times(task.setup_failures);
+        facts.push(format!(
+            "the set-up of its working tree failed {failed}; see pointsman session logs {issue} --setup"
+        ));
+    }
+    if !task.ports.is_empty() {
+        let ports: Vec<String> = task.ports.iter().map(u16::to_string).collect();
+        facts.push(format!("its sessions have the ports {}", ports.join(", ")));
     }
     facts
 }

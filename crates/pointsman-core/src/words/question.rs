@@ -1,6 +1,8 @@
 //! Questions, to the people who settle them.
 
-use crate::config::NotifierKind;
+use std::path::PathBuf;
+
+use crate::config::{NotifierKind, Size};
 use crate::ids::{Number, Sha};
 use crate::known_secrets::shown_fingerprint;
 use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
@@ -10,6 +12,8 @@ use crate::time::Timestamp;
 
 /// Longest piece of outside text in a line.
 const TEXT_CHARS: usize = 200;
+/// The most of a log in a question.
+const SETUP_LOG_BYTES: usize = 4000;
 /// Longest text of a question in a notice.
 const NOTICE_BYTES: usize = 2000;
 
@@ -46,8 +50,8 @@ pub fn heading(kind: Kind) -> &'static str {
         Kind::Choice => "one of several results has to be chosen",
         Kind::Upgrade => "an upgrade is available",
         Kind::Starved => "a task never gets its turn",
-        Kind::Disk => "a disk is nearly full",
-        Kind::Setup => "the set-up is incomplete",
+        Kind::Disk => "a disk has no room for another working tree",
+        Kind::Setup => "a working tree cannot be set up",
         Kind::Filing => "a role wants to file more issues than it may",
         Kind::Unreadable => "a record cannot be read",
         Kind::HostLost => "a host is gone",
@@ -57,6 +61,41 @@ pub fn heading(kind: Kind) -> &'static str {
 /// The number of a question, as people read it.
 pub fn number(id: Option<QuestionId>) -> String {
     id.map_or_else(|| "this question".to_owned(), |id| format!("question {id}"))
+}
+
+/// There is room for trees again.
+pub const ROOM_AGAIN: &str = "the disk has room again";
+
+/// There is no room for another tree.
+pub fn no_room(free: u64, wanted: Size) -> String {
+    format!(
+        "the disk has {} MB left, and no working tree is made below {wanted} (tree.free_disk)",
+        free >> 20
+    )
+}
+
+/// The question about a full disk, with what takes the room.
+pub fn disk(error: &str, dir: &str, largest: &[(PathBuf, u64)]) -> String {
+    let line = |(path, bytes): &(PathBuf, u64)| {
+        format!("{:>8} MB  {}", bytes >> 20, clean_line(&path.to_string_lossy(), TEXT_CHARS))
+    };
+    let lines: Vec<String> = largest.iter().map(line).collect();
+    format!(
+        "{error}\nTasks wait, and go on by themselves when there is room on the disk of {dir}. Of ours the most is in:\n{}",
+        lines.join("\n")
+    )
+}
+
+/// A question about a set-up, with the end of its log.
+pub fn setup_failed(subject: &str, failures: u32, log: &str) -> String {
+    let again = if failures > 1 { format!("\nIt failed {failures} times.") } else { String::new() };
+    let log = clean_block(log, SETUP_LOG_BYTES);
+    let end = if log.trim().is_empty() {
+        "It printed nothing.".to_owned()
+    } else {
+        format!("The end of its log:\n{log}")
+    };
+    format!("{subject}{again}\nNo agent was started, and no attempt was used up.\n\n{end}")
 }
 
 /// The answer to an agent whose tests may not reach the hosts that they asked for.

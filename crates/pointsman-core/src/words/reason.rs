@@ -98,6 +98,12 @@ pub fn unreached(hosts: &[String]) -> String {
     }
 }
 
+/// The project's own set-up failed, before any agent was there.
+pub fn setup_failed(error: &str) -> String {
+    let error = text::clean_line(error, QUOTE_CHARS);
+    format!("the set-up of its working tree failed ({error}). Try it again?")
+}
+
 /// Nobody looked at it.
 pub fn no_review(limit: Duration) -> String {
     format!("nobody reviewed the pull request within {}", span(limit))
@@ -233,6 +239,7 @@ pub fn old_generation(generation: u32, present: u32) -> String {
 }
 
 /// The reason why a look at an idle terminal changes nothing.
+pub const NOT_SET_UP: &str = "this session is not being started any more";
 pub const NOT_WATCHED: &str = "only a working session that has not written a phase yet is watched";
 /// The reason why an error after the last phase changes nothing.
 pub const FINAL_PHASE_STANDS: &str =

@@ -1,9 +1,15 @@
 //! A session's condition, for people who ask about it, and its own next steps, for the session that takes over.
 
 use super::{rough, span};
+use crate::ids::Number;
 use crate::session::liveness::{DEATHS_NEEDED, Evidence, Probe, Rules};
 use crate::session::work::WorkPhase;
 use crate::time::Timestamp;
+
+/// No set-up ever ran for a task.
+pub fn no_setup_log(issue: Number) -> String {
+    format!("no set-up ran for the working tree of issue {issue}: `[tree] setup` may be empty")
+}
 
 /// A program that failed without saying why.
 pub const UNNAMED_ERROR: &str = "an error that it did not name";

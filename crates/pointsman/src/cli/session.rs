@@ -52,6 +52,9 @@ pub(crate) enum Command {
         /// As it was printed, with the codes that steer a terminal
         #[arg(long)]
         raw: bool,
+        /// What the set-up of its working tree printed the last time
+        #[arg(long, conflicts_with_all = ["follow", "generation", "raw"])]
+        setup: bool,
     },
     /// Tell whether a session lives, and by which evidence
     Explain {
@@ -88,7 +91,10 @@ impl Command {
         match self {
             Self::List { live } => list(context, if live { SessionScope::Live } else { SessionScope::All }),
             Self::Attach { issue } => attach(context, issue),
-            Self::Logs { issue, follow, generation, raw } => {
+            Self::Logs { issue, setup: true, .. } => {
+                session_log::print_setup(context, &context.project()?, &key(context, issue)?)
+            }
+            Self::Logs { issue, follow, generation, raw, setup: false } => {
                 let project = context.project()?;
                 let session = newest(context, &key(context, issue)?, generation)?;
                 session_log::print(context, &project, &session, follow, raw)

@@ -6,7 +6,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pointsman_core::ids::TaskKey;
 use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::words;
 use pointsman_store::SessionRow;
 use pointsman_view::session::Log;
 use rustix::fs::OFlags;
@@ -67,6 +69,25 @@ pub(crate) fn print(
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Prints the log of the last set-up of a task's tree.
+pub(crate) fn print_setup(context: &Context, project: &Project, key: &TaskKey) -> Result<(), Failure> {
+    let path = context.paths.project(&key.project).setup_log(key);
+    let mut bytes = Vec::new();
+    match open_own(&path) {
+        Ok(mut file) => drop(std::io::Read::read_to_end(&mut file, &mut bytes)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::not_found(words::session::no_setup_log(key.issue)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let text = context.masked(&project.config, &String::from_utf8_lossy(&bytes));
+    let text = clean_block(&text, usize::MAX);
+    if context.out.is_json() {
+        return context.out.value(&Log { session: key.identity(), path, text });
+    }
+    context.out.line(text.trim_end())
 }
 
 /// Lines without secrets. Those that have none stay byte by byte as they are.

@@ -17,12 +17,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pointsman_store::Change;
 
 /// The names of the fixed crash points.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "before-commit",
     "after-commit",
     "outcome-absorbed",
     "claim-assigned",
     "checkpoint-saved",
+    "tree-copied",
+    "tree-set-up",
     "job-started",
     "session-prepared",
     "session-in-tmux",

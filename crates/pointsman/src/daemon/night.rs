@@ -25,7 +25,7 @@ use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::json;
 
 use super::board::TaskBoard;
-use super::effects::{EffectPerformer, SessionActivities};
+use super::effects::{EffectPerformer, Ports, SessionActivities};
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox, ThreadReport};
@@ -125,6 +125,7 @@ impl Loop {
             program: "/nowhere/pointsman".into(),
             environment: |_| None,
             sockets: SessionSockets::new(paths.clone()),
+            ports: Ports::default(),
             paths: paths.clone(),
         });
         let opened =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pointsman_core::concern::ConcernKey;
 use pointsman_core::ids::{ActionKey, Number, ProjectName, TaskKey};
 use pointsman_core::part::question::{self, Act, Kind, Owner, Question, QuestionId};
-use pointsman_core::task::{Event, Task};
+use pointsman_core::task::{Event, Order, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::words;
@@ -124,6 +124,15 @@ fn answer(
             let key = TaskKey { project: project.clone(), issue: *issue };
             hosts_allowed(engine, &key, id, by, now)?
         }
+        (Owner::Task(issue), InboxCommand::Approve { by }) if asked.kind == Kind::Setup => {
+            setup_retried(engine, &TaskKey { project: project.clone(), issue: *issue }, id, by, now)?
+        }
+        (Owner::Task(issue), InboxCommand::Reject { .. }) if asked.kind == Kind::Setup => {
+            let key = TaskKey { project: project.clone(), issue: *issue };
+            let input = Input { answers: Some(id), ..Input::new(key, Event::Ordered { order: Order::Stop }) };
+            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
         (Owner::Vault(action), InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {
             decide(engine, &asked, action, command, now)?
         }
@@ -194,6 +203,27 @@ fn hosts_allowed(
     let inputs = std::iter::once(first).chain(others.map(|task| Input::new(task.key.clone(), event())));
     let inputs: Vec<Input> = inputs.collect();
     let taken = engine.take_with(&inputs, vec![change], now)?.into_iter().next().unwrap_or(Ok(()));
+    Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
+}
+
+/// A set-up is tried again, and so are those of all other tasks of the project: they fail for the same reason.
+fn setup_retried(
+    engine: &mut Engine,
+    key: &TaskKey,
+    id: QuestionId,
+    by: &str,
+    now: Timestamp,
+) -> Result<Result<(), NotTaken>, pointsman_store::Error> {
+    let event = || Event::SetupRetried { by: by.to_owned() };
+    let waits = |task: &&Task| {
+        let asks = task.escalation.as_ref().is_some_and(|asked| asked.kind == Kind::Setup);
+        asks && task.key.project == key.project && task.key != *key
+    };
+    let others = engine.tasks().values().map(Arc::as_ref).filter(waits);
+    let first = Input { answers: Some(id), ..Input::new(key.clone(), event()) };
+    let inputs = std::iter::once(first).chain(others.map(|task| Input::new(task.key.clone(), event())));
+    let inputs: Vec<Input> = inputs.collect();
+    let taken = engine.take(&inputs, now)?.into_iter().next().unwrap_or(Ok(()));
     Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
 }
 

@@ -299,6 +299,11 @@ impl SessionFiles {
         self.root.join(format!("launch-{generation}.json"))
     }
 
+    /// The progress of the tree's set-up. No session sees it.
+    pub(crate) fn setup_record(&self) -> PathBuf {
+        self.root.join("setup.json")
+    }
+
     /// The settings of the agent program, for one session inside a sandbox.
     pub(crate) fn agent_settings(&self, generation: u32) -> PathBuf {
         self.root.join(format!("agent-{generation}"))

@@ -29,7 +29,7 @@ use super::conditions::{self, FilingQuestions, ForgeContext};
 use super::control::Control;
 use super::decisions;
 use super::dispatcher::Dispatcher;
-use super::effects::{EffectPerformer, SessionActivities};
+use super::effects::{EffectPerformer, Ports, SessionActivities};
 use super::engine::Engine;
 use super::factory;
 use super::halt;
@@ -133,6 +133,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
         environment: ENVIRONMENT,
         sockets: SessionSockets::new(paths.clone()),
+        ports: Ports::default(),
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));

@@ -56,7 +56,7 @@ fn work(world: &Arc<EffectPerformer>, inbox: &Inbox, receiver: &Mutex<Receiver<W
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Err(_) => return,
-            Ok(Work::Effect(outgoing, owner)) if outgoing.effect.takes_long() => {
+            Ok(Work::Effect(outgoing, owner)) if world.takes_long(&outgoing) => {
                 let (world, answers) = (Arc::clone(world), inbox.clone());
                 let (effect, late) = (outgoing.clone(), inbox.clone());
                 let spawned = std::thread::Builder::new()

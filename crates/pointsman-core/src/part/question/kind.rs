@@ -48,7 +48,9 @@ pub enum Kind {
     Upgrade,
     /// A task is ready and never gets a place.
     Starved,
+    /// There is no room for another working tree.
     Disk,
+    /// The set-up of a working tree failed.
     Setup,
     /// A role wants to file more issues than it may.
     Filing,
@@ -170,7 +172,7 @@ impl Kind {
             Self::Upgrade => traits("upgrade", CanWait, false, Never, DISMISS),
             Self::Starved => traits("starved", HoldsUp, true, Never, DISMISS),
             Self::Disk => traits("disk", Endangers, true, Never, DISMISS),
-            Self::Setup => traits("setup", CanWait, false, Never, DISMISS),
+            Self::Setup => traits("setup", HoldsUp, true, Never, YES_OR_NO),
             Self::Filing => traits("filing", CanWait, true, AfterTimeout, YES_OR_NO),
             Self::Unreadable => traits("unreadable", HoldsUp, true, Never, DISMISS),
             Self::HostLost => traits("host_lost", Endangers, true, Never, DISMISS),

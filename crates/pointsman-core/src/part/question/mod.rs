@@ -118,6 +118,8 @@ pub enum Cause {
     Review,
     /// CI or the gate was refused hosts.
     Hosts,
+    /// The working tree could not be set up.
+    Setup,
     /// Something else the daemon could not settle.
     Daemon,
 }

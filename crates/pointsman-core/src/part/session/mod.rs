@@ -52,6 +52,9 @@ pub struct Session {
     pub continues: bool,
     /// The next generation begins anew, in a new tree.
     pub anew: bool,
+    /// The opening of the next generation, because this one never came to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
     /// Consecutive looks that found it idle at its prompt.
     pub idle_looks: u32,
     /// It was asked for a phase since it wrote one, and is not asked again.

@@ -99,11 +99,12 @@ impl Session {
     /// Orders the next generation. The working tree of an earlier one is kept, so only the very first session finds its
     /// work new.
     pub fn start(&mut self, out: &mut Vec<Reaction>) {
+        let owed = self.opening.take();
         let opening = match (self.generation, self.continues) {
             (0, _) => Opening::Fresh,
             _ if self.anew => Opening::Anew,
             (_, true) => Opening::Continuation,
-            (_, false) => Opening::Recovery,
+            (_, false) => owed.unwrap_or(Opening::Recovery),
         };
         self.anew = false;
         self.generation += 1;
@@ -117,6 +118,21 @@ impl Session {
         self.parked_until = None;
         self.waits_for_budget = false;
         out.push(Reaction::Start { opening });
+    }
+
+    /// Its tree could not be set up: the present generation never starts, and the next one opens as it would have.
+    pub fn not_set_up(&mut self, generation: u32, opening: Opening) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        match self.stage {
+            Stage::Starting => {
+                (self.stage, self.opening) = (Stage::None, Some(opening));
+                Ok(())
+            }
+            // Its end is ordered, and comes.
+            Stage::None | Stage::Alive | Stage::Ending => {
+                Err(Refused::NotNow(words::reason::NOT_SET_UP.to_owned()))
+            }
+        }
     }
 
     /// Orders the end of the session, if there is one.

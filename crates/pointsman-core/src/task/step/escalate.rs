@@ -21,6 +21,7 @@ impl Draft<'_> {
         let policy = self.policy.question();
         let kind = match cause {
             Cause::Hosts => Kind::HostAccess,
+            Cause::Setup => Kind::Setup,
             Cause::Agent | Cause::Ci | Cause::Review | Cause::Daemon => Kind::Question,
         };
         let question = Question::ask(kind, cause, self.task.source(), &reason, &policy, self.now);

@@ -80,6 +80,11 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
             })?;
         }
         Event::HostsAllowed { .. } => draft.contributed(&part::Fact::HostsAllowed)?,
+        Event::SetupFailed { generation, opening, error, log } => {
+            draft.setup_failed(*generation, *opening, error, log)?;
+        }
+        Event::SetupRetried { .. } => draft.setup_retried()?,
+        Event::PortsAssigned { ports } => draft.task.ports.clone_from(ports),
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
         Event::ContextMeasured { generation, gauge } => {

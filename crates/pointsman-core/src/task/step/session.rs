@@ -5,7 +5,7 @@ use crate::part::question::Cause;
 use crate::part::session::{Fact, OwnerFacts, Reaction};
 use crate::session::budget::Level;
 use crate::session::trouble::OutsideTrouble;
-use crate::task::effect::{Effect, Exit};
+use crate::task::effect::{Effect, Exit, Opening};
 use crate::task::phase::Phase;
 use crate::task::state::State;
 use crate::time::Timestamp;
@@ -114,6 +114,35 @@ impl<'a> Draft<'a> {
         self.follow(reactions, "");
     }
 
+    /// The tree could not be set up. That is no fault of the agent: it costs no attempt and no restart, and a person is asked.
+    pub(super) fn setup_failed(
+        &mut self,
+        generation: u32,
+        opening: Opening,
+        error: &str,
+        log: &str,
+    ) -> Result<(), Refused> {
+        self.task.session.not_set_up(generation, opening)?;
+        self.task.setup_failures += 1;
+        if self.task.state.demand().may_ask() {
+            self.leave_queue();
+            self.escalate(Cause::Setup, words::reason::setup_failed(error));
+            if let Some(asked) = &mut self.task.escalation {
+                asked.body = words::question::setup_failed(&asked.subject, self.task.setup_failures, log);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn setup_retried(&mut self) -> Result<(), Refused> {
+        if self.task.escalation.as_ref().is_none_or(|asked| asked.cause != Cause::Setup) {
+            return Err(Refused::NotNow(words::task::refused::nobody_asked(self.task.state)));
+        }
+        self.enter(State::Working);
+        self.start_session();
+        Ok(())
+    }
+
     fn around(&self) -> OwnerFacts<'a> {
         OwnerFacts {
             demand: self.task.state.demand(),
@@ -140,7 +169,13 @@ impl<'a> Draft<'a> {
     fn react_to_session(&mut self, reaction: Reaction, tail: &str) {
         let generation = self.task.session.generation;
         match reaction {
-            Reaction::Start { opening } => self.order(Effect::StartSession { generation, opening }),
+            Reaction::Start { opening } => {
+                // Its tree may have to be set up first, and the forge may be away: its clock begins when it is up.
+                if self.task.state == State::Working {
+                    self.task.deadline = None;
+                }
+                self.order(Effect::StartSession { generation, opening });
+            }
             Reaction::End { exit } => self.order(Effect::EndSession { generation, exit }),
             Reaction::Checkpoint { why } => self.order(Effect::Checkpoint { why: why.to_owned() }),
             Reaction::Tell { headline, subject, details } => {

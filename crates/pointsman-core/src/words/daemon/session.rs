@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use crate::config::PortRange;
 use crate::ids::Number;
 
 /// A launch file without a command.
@@ -23,6 +24,22 @@ pub fn cannot_start(program: &str, error: impl Display) -> String {
 /// On the terminal: the files of the session before this one are there, but not committed.
 pub fn nothing_committed(why: impl Display) -> String {
     format!("pointsman: nothing was committed for the session before this one: {why}")
+}
+
+/// The end of a set-up, with the hosts that its sandbox refused.
+pub fn setup_ended(end: impl Display, refused: &[String]) -> String {
+    match refused {
+        [] => end.to_string(),
+        hosts => format!(
+            "{end}; its sandbox refused {}: list them in sandbox.ci_hosts if it needs them",
+            hosts.join(", ")
+        ),
+    }
+}
+
+/// All ports of the range are taken.
+pub fn no_free_ports(range: PortRange) -> String {
+    format!("no ports of {range} are free: other tasks or programs have them")
 }
 
 /// A session that did not live until it was first looked for.

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use pointsman_adapters::git::capture;
-use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::secret::known;
 use pointsman_core::task::{State, Task};
@@ -24,7 +24,7 @@ impl EffectPerformer {
         Ok(Outcome::done())
     }
 
-    pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
+    pub(super) fn clean_up(&self, served: &Arc<Served>, task: &Task) -> Result<Outcome, EffectError> {
         let session_files = served.session_files(&task.key);
         Self::keep_transcript(served, &task.key.session(task.session.generation), &session_files);
         let seen = session_files.as_seen_by(task.session.generation, &session_files.phase_file);
@@ -41,12 +41,10 @@ impl EffectPerformer {
                 Err(refusal) => tracing::warn!(file = %file.display(), %refusal, "left a state file"),
             }
         }
-        if task.state == State::Closed
-            && task.contribution.merged_as().is_some()
-            && session_files.tree.exists()
-        {
-            self.keep_work(served, &task.key.session(task.session.generation), &session_files.tree)?;
-            remove_checkout(&session_files.tree)?;
+        // What is blocked or refused may go on in its tree.
+        if task.state == State::Closed {
+            let freed = self.remove_tree(served, task, &session_files)?;
+            return Ok(freed.map_or_else(Outcome::done, Outcome::event));
         }
         Ok(Outcome::done())
     }

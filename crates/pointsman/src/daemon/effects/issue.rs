@@ -7,20 +7,20 @@ use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
 use pointsman_core::task::{Event, Refusal, State, Task};
-use pointsman_core::{json, text, words};
+use pointsman_core::{json, text, words, workflow};
 use pointsman_store::NewEntry;
 
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
-use crate::daemon::outcome::Note;
+use crate::daemon::outcome::{Note, Performed};
 use crate::daemon::served::Served;
 
 /// How much of a summary an agent may write.
 pub(in crate::daemon) const SUMMARY_BYTES: u64 = 256 * 1024;
 
 impl EffectPerformer {
-    pub(super) fn claim_issue(served: &Served, task: &Task) -> Result<Outcome, EffectError> {
+    pub(super) fn claim_issue(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let number = task.key.issue;
         let lost = |reason: String| Ok(Outcome::event(Event::ClaimLost { reason }));
         let Some(issue) = served.forge.issue(number)? else {
@@ -42,7 +42,10 @@ impl EffectPerformer {
         let add = [IN_PROGRESS.to_owned()];
         let remove = [BACKLOG, BLOCKED, UNDERSPECIFIED].map(str::to_owned);
         served.forge.set_labels(number, &add, &remove)?;
-        Ok(Outcome::event(Event::Claimed))
+        // Written down before any session starts, so that two never have the same.
+        let ports = self.ports_for(served, task)?;
+        let events = ports.into_iter().chain([Event::Claimed]).map(workflow::Event::Task).collect();
+        Ok(Outcome::Done(Performed { events, ..Performed::default() }))
     }
 
     pub(super) fn set_labels(

@@ -16,6 +16,7 @@ mod message;
 mod notify;
 mod run;
 mod session;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,7 +38,7 @@ use pointsman_store::{Outgoing, Store};
 
 use super::inbound::ThreadReport;
 use super::jobs::Jobs;
-use super::outcome::{Outcome, PerformEffects};
+use super::outcome::{Outcome, PerformEffects, Performed};
 use super::projections::Announced;
 use super::reader::Reader;
 use super::served::Served;
@@ -50,6 +51,7 @@ pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};
 pub(super) use notify::put_up_from_job;
 pub(super) use session::epoch;
+pub(crate) use tree::Ports;
 
 /// Everything effects are performed with.
 pub(crate) struct EffectPerformer {
@@ -73,6 +75,8 @@ pub(crate) struct EffectPerformer {
     pub environment: fn(&str) -> Option<OsString>,
     /// The control sockets of sessions inside a sandbox.
     pub sockets: SessionSockets,
+    /// The ports of tasks.
+    pub ports: Ports,
 }
 
 impl PerformEffects for EffectPerformer {
@@ -155,7 +159,7 @@ impl EffectPerformer {
             Effect::CallOffLook { hash } => self.call_off_look(of_action(owner, effect)?, hash),
             Effect::FireAction { firing } => self.fire(served, of_action(owner, effect)?, *firing),
             Effect::NotifyAction => self.notify_action(served, of_action(owner, effect)?),
-            Effect::ClaimIssue => Self::claim_issue(served, of_task(owner, effect)?),
+            Effect::ClaimIssue => self.claim_issue(served, of_task(owner, effect)?),
             Effect::NotifyNeed { need } => self.notify_need(served, of_run(owner, effect)?, need),
             Effect::SyncBranch => match owner {
                 Workflow::Task(task) => self.sync_branch(served, task),
@@ -236,11 +240,13 @@ fn not_its_effect(owner: &Workflow, effect: &Effect) -> EffectError {
 pub(super) struct EffectError {
     error: String,
     passes: bool,
+    /// The answer to the order all the same: it cannot be carried out, and this is why.
+    learned: Option<Box<Performed>>,
 }
 
 impl EffectError {
     pub(super) fn later(error: impl ToString) -> Self {
-        Self { error: error.to_string(), passes: true }
+        Self { error: error.to_string(), passes: true, learned: None }
     }
 
     /// In words, for who does not retry by it.
@@ -249,16 +255,24 @@ impl EffectError {
     }
 
     pub(super) fn never(error: impl ToString) -> Self {
-        Self { error: error.to_string(), passes: false }
+        Self { error: error.to_string(), passes: false, learned: None }
+    }
+
+    /// The effect is over, and its workflow learns why.
+    pub(super) fn learned(performed: Performed) -> Self {
+        Self { learned: Some(Box::new(performed)), ..Self::never("") }
     }
 
     fn outcome(self) -> Outcome {
+        if let Some(performed) = self.learned {
+            return Outcome::Done(*performed);
+        }
         if self.passes { Outcome::Later { error: self.error } } else { Outcome::Never { error: self.error } }
     }
 
     fn from_error(error: &(dyn std::error::Error + 'static), retry: Retry) -> Self {
         // Every effect looks first whether it happened, so an ambiguous failure is one that passes.
-        Self { error: chain(error), passes: !matches!(retry, Retry::Never) }
+        Self { error: chain(error), passes: !matches!(retry, Retry::Never), learned: None }
     }
 }
 

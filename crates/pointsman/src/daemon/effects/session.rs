@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
-use pointsman_adapters::git::checkpoint;
-use pointsman_adapters::git::gateway::Gateway;
-use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart, rebuild_from};
+use pointsman_adapters::git::tree::Tree;
 use pointsman_adapters::process::Program;
 use pointsman_adapters::secret::known;
 use pointsman_adapters::{phase_file, process};
@@ -24,8 +23,8 @@ use pointsman_core::{text, words};
 use pointsman_store::SessionRow;
 
 use super::claude::{AgentCommand, Start};
+use super::tree::environment_of;
 use super::{EffectError, EffectPerformer, Outcome};
-use crate::daemon::actions;
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
@@ -51,7 +50,7 @@ pub(in crate::daemon) fn epoch(session: &str) -> String {
 impl EffectPerformer {
     pub(super) fn start_session(
         &self,
-        served: &Served,
+        served: &Arc<Served>,
         owner: &Workflow,
         generation: u32,
         opening: Opening,
@@ -207,7 +206,7 @@ impl EffectPerformer {
     /// Everything an agent finds when it starts.
     fn prepare(
         &self,
-        served: &Served,
+        served: &Arc<Served>,
         owner: &Workflow,
         generation: u32,
         opening: Opening,
@@ -324,13 +323,12 @@ impl EffectPerformer {
     /// The working tree of a task on its branch, and the prompt.
     fn prepare_task(
         &self,
-        served: &Served,
+        served: &Arc<Served>,
         task: &Task,
         generation: u32,
         opening: Opening,
         session_files: &SessionFiles,
     ) -> Result<Prepared, EffectError> {
-        let branch = served.branch(task)?;
         if opening == Opening::Anew {
             self.put_work_aside(served, task, generation, session_files)?;
         }
@@ -340,44 +338,12 @@ impl EffectPerformer {
         };
         note_packages(&served.mirror, &base, &served.paths)
             .map_err(|error| EffectError::later(format!("{error:#}")))?;
-        let gateway = Gateway::create(&served.mirror, &session_files.gateway, &branch)?;
-        gateway.show_primary(&served.primary, &base)?;
-        let spec = TreeSpec {
-            dir: session_files.tree.clone(),
-            mirror: &served.mirror,
-            gateway: &gateway,
-            branch,
-            primary: served.primary.clone(),
-            base: actions::handed_on(served, task.key.issue, &base)?.unwrap_or_else(|| base.clone()),
-            user_name: task.key.identity(),
-            user_email: format!("{}@pointsman.invalid", task.key.identity()),
-            exclude: Vec::new(),
-            linked: served.config.dev.worktree == Worktree::Linked,
-            start: if opening == Opening::Anew { TreeStart::Base } else { TreeStart::Work },
-        };
-        // A tree that is gone comes back as it was saved last.
-        match checkpoint::newest(&served.captures, task.key.issue)? {
-            Some(saved)
-                if !matches!(opening, Opening::Fresh | Opening::Anew) && !session_files.tree.exists() =>
-            {
-                tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
-                rebuild_from(&spec, &served.captures, &saved.commit)?;
-            }
-            Some(_) | None => {
-                Tree::create(&spec)?;
-            }
-        }
+        self.make_tree(served, task, (generation, opening), session_files, &base)?;
         let briefing = self.briefing(served, task, generation, opening, session_files, &base)?;
         let summary = session_files.summary(generation).to_string_lossy().into_owned();
-        Ok(Prepared {
-            prompt: words::prompt::task(task, &briefing),
-            main: Some(base),
-            env: vec![
-                ("ISSUE".to_owned(), task.key.issue.to_string()),
-                ("POINTSMAN_BRANCH".to_owned(), task.contribution.branch.clone()),
-                ("POINTSMAN_SUMMARY_FILE".to_owned(), summary),
-            ],
-        })
+        let mut env = environment_of(task);
+        env.push(("POINTSMAN_SUMMARY_FILE".to_owned(), summary));
+        Ok(Prepared { prompt: words::prompt::task(task, &briefing), main: Some(base), env })
     }
 
     /// Says exactly what is wrong with a program, and what helps.

@@ -28,7 +28,7 @@ use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
 pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
-pub(super) use program::{check_out, clear_leftovers};
+pub(super) use program::{TreeProgram, check_out, clear_leftovers};
 pub(crate) use program::{run_in_checkout, tail, verdict_of};
 pub use queue::Outcomes;
 pub(super) use queue::style_of;

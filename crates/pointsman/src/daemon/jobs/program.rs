@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -26,6 +27,8 @@ use crate::paths::{CHECKOUT_VARIABLE, ProjectPaths};
 const TOLD_BYTES: usize = 32 * 1024;
 /// For the kernel to end what a program left behind.
 const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks whether anybody waits for a program.
+const WANTED_LOOK: Duration = Duration::from_secs(1);
 /// What programs get of the daemon's environment.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
 
@@ -109,28 +112,124 @@ impl Program<'_> {
         for (name, value) in &self.env {
             run = run.env(*name, value);
         }
-        let job = run.start_job(log_path)?;
+        let supervised = Supervised { name: &self.name, dir, log_path, limit: self.limit };
+        let (end, asked_for) = supervised.run(jobs, served, run, &|| true)?;
+        *unlisted = asked_for;
+        Ok(end)
+    }
+}
+
+/// A program at work in a checkout or a tree.
+struct Supervised<'a> {
+    name: &'a str,
+    dir: &'a Path,
+    log_path: &'a Path,
+    limit: Duration,
+}
+
+impl Supervised<'_> {
+    /// Runs it to its end, with everything it started. Answers the destinations that nobody listed as well. It is ended when
+    /// `is_wanted` says no.
+    fn run(
+        &self,
+        jobs: &Jobs,
+        served: &Served,
+        run: Run,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> anyhow::Result<(End, Vec<String>)> {
+        let job = run.start_job(self.log_path)?;
         crash_point("job-started");
         {
             let mut running = jobs.lock();
-            running.killers.insert(self.name.clone(), job.killer());
-            if jobs.is_stopping() || running.called_off.contains(&self.name) {
+            running.killers.insert(self.name.to_owned(), job.killer());
+            if jobs.is_stopping() || running.called_off.contains(self.name) {
                 job.killer().kill();
             }
         }
-        let ended = job.wait(self.limit);
+        let killer = job.killer();
+        let (over, still_runs) = channel::<()>();
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while still_runs.recv_timeout(WANTED_LOOK) == Err(RecvTimeoutError::Timeout) {
+                    if !is_wanted() {
+                        return killer.kill();
+                    }
+                }
+            });
+            let ended = job.wait(self.limit);
+            drop(over);
+            ended
+        });
         // Whatever left its group: nobody may write to the checkout of the next.
-        let left = served.paths.members_in(dir).end(LEFT_BEHIND_LIMIT);
+        let left = served.paths.members_in(self.dir).end(LEFT_BEHIND_LIMIT);
         if left > 0 {
             tracing::warn!(job = self.name, left, "processes of a job do not end");
         }
-        let name = ProjectPaths::proxy_name_in(dir);
-        tell_refused(log_path, &served.enclosure.refused(&name));
-        *unlisted = served.enclosure.unlisted(&name);
+        let name = ProjectPaths::proxy_name_in(self.dir);
+        tell_refused(self.log_path, &served.enclosure.refused(&name));
+        let unlisted = served.enclosure.unlisted(&name);
         served.enclosure.close_network(&name);
-        jobs.lock().killers.remove(&self.name);
+        jobs.lock().killers.remove(self.name);
         jobs.freed.notify_all();
-        Ok(ended?.end)
+        Ok((ended?.end, unlisted))
+    }
+}
+
+/// A program of the project in the working tree of a task: its set-up, its tear-down.
+pub(in crate::daemon) struct TreeProgram<'a> {
+    /// Unique among what runs at the same time.
+    pub(in crate::daemon) name: String,
+    pub(in crate::daemon) command: &'a [String],
+    pub(in crate::daemon) tree: &'a Path,
+    /// The commit of main that it is told of.
+    pub(in crate::daemon) sha: &'a Sha,
+    pub(in crate::daemon) log: PathBuf,
+    pub(in crate::daemon) env: Vec<(String, String)>,
+}
+
+/// How a program in a tree ended.
+pub(in crate::daemon) struct TreeRan {
+    pub(in crate::daemon) end: End,
+    /// The end of its log.
+    pub(in crate::daemon) log: String,
+    /// Destinations that it asked for and that nobody listed.
+    pub(in crate::daemon) unlisted: Vec<String>,
+}
+
+impl TreeProgram<'_> {
+    /// Runs it inside the sandbox with what CI may reach. It is ended when `is_wanted` says no.
+    pub(in crate::daemon) fn run(
+        &self,
+        jobs: &Jobs,
+        served: &Served,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> anyhow::Result<TreeRan> {
+        // One that an earlier daemon left must not write beside it.
+        Self::end_leftovers(served, self.tree);
+        let checkout = Checkout { dir: self.tree, command: self.command, answer: None, learning: false };
+        let mut run = run_in_checkout(&served.enclosure, &served.config, &served.paths, self.sha, &checkout)?;
+        run = run.env("PROJECT_NAME", served.config.name.as_str());
+        for (name, value) in &self.env {
+            run = run.env(name, value);
+        }
+        let limit = served.config.timing.setup_timeout.into();
+        let supervised = Supervised { name: &self.name, dir: self.tree, log_path: &self.log, limit };
+        let ran = supervised.run(jobs, served, run, is_wanted);
+        let mut bytes = fs::read(&self.log).unwrap_or_default();
+        // Shown to people.
+        if let Some(masked) = known().mask_bytes(&bytes) {
+            fs::write(&self.log, &masked)?;
+            bytes = masked;
+        }
+        let (end, unlisted) = ran?;
+        Ok(TreeRan { end, log: tail(&bytes), unlisted })
+    }
+
+    /// Ends what a killed daemon left running in a tree.
+    pub(in crate::daemon) fn end_leftovers(served: &Served, tree: &Path) {
+        served.paths.members_in(tree).end(LEFT_BEHIND_LIMIT);
+        served.enclosure.close_network(&ProjectPaths::proxy_name_in(tree));
+        census::end_with_variable(CHECKOUT_VARIABLE, tree);
     }
 }
 

@@ -61,6 +61,7 @@ mod sleep;
 mod soak;
 mod toolchains;
 mod torture;
+mod trees;
 mod unconfirmed;
 mod vault;
 mod vault_call;

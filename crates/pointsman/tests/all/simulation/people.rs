@@ -2,6 +2,7 @@
 
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
+use pointsman_core::part::question::Cause;
 use pointsman_core::task::{Event, Order, ReviewVerdict, State, Task};
 
 use super::daemon::Daemon;
@@ -72,6 +73,10 @@ impl Daemon {
         let refused = self.stored(number).is_some_and(|task| !task.contribution.refused_hosts().is_empty());
         if refused {
             return self.command(number, Event::HostsAllowed { by });
+        }
+        let cause = self.stored(number).and_then(|task| Some(task.escalation?.cause));
+        if cause == Some(Cause::Setup) && id.is_multiple_of(2) {
+            return self.command(number, Event::SetupRetried { by });
         }
         self.command(number, Event::Answered { by, text: format!("once:answer-{id};") })
     }

@@ -6,6 +6,7 @@ mod lifecycle;
 mod matrix;
 mod properties;
 mod recovery;
+mod tree;
 mod trouble;
 
 use std::time::Duration;

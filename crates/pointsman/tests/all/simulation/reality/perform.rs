@@ -9,7 +9,7 @@ use pointsman_core::known_secrets::FoundSecrets;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
-use pointsman_core::task::{Effect, Event, Exit, Headline, State, Task};
+use pointsman_core::task::{Effect, Event, Exit, Headline, Opening, State, Task};
 use pointsman_core::workflow::{self, Workflow};
 use pointsman_store::{EffectId, NewEntry, Outgoing, SessionRow};
 
@@ -81,7 +81,13 @@ impl Reality {
         let issue = task.key.issue;
         match &outgoing.effect {
             Effect::ClaimIssue => self.claim(issue),
-            Effect::StartSession { generation, .. } => self.start_session(task, *generation),
+            Effect::StartSession { generation, opening } => {
+                // One that was started once was set up before.
+                if !self.record.started.contains(&(issue, *generation)) && self.fault(10) {
+                    return self.setup_fails(task, *generation, *opening);
+                }
+                self.start_session(task, *generation)
+            }
             Effect::EndSession { generation, exit } => self.end_session(task, *generation, *exit),
             Effect::SyncBranch => {
                 // A look at the branch finds the same as long as the branch is the same.
@@ -146,6 +152,10 @@ impl Reality {
             Effect::CloseIssue => self.close(issue, outgoing.id),
             Effect::CleanUp => {
                 self.session_files(issue).phase = None;
+                if task.state == State::Closed && !task.ports.is_empty() {
+                    self.record.ports.remove(&issue);
+                    return Outcome::event(Event::PortsAssigned { ports: Vec::new() });
+                }
                 Outcome::done()
             }
             Effect::ReadResult { .. }
@@ -184,7 +194,16 @@ impl Reality {
         }
         issue.assignee = Some(ME.to_owned());
         issue.label(&[IN_PROGRESS], &[BACKLOG, BLOCKED, UNDERSPECIFIED]);
-        Outcome::event(Event::Claimed)
+        let events = vec![Event::PortsAssigned { ports: vec![self.port_for(number)] }, Event::Claimed];
+        let events = events.into_iter().map(workflow::Event::Task).collect();
+        Outcome::Done(Performed { events, ..Performed::default() })
+    }
+
+    /// The lowest port that no other task has.
+    fn port_for(&mut self, number: Number) -> u16 {
+        let free =
+            (42_000..).find(|port| !self.record.ports.iter().any(|(of, had)| *of != number && had == port));
+        *self.record.ports.entry(number).or_insert_with(|| free.expect("there are enough ports"))
     }
 
     fn start_session(&mut self, task: &Task, generation: u32) -> Outcome {
@@ -205,6 +224,19 @@ impl Reality {
         self.record.rows.insert(row.session.clone(), row.clone());
         let events = vec![workflow::Event::Task(Event::SessionStarted { generation })];
         Outcome::Done(Performed { events, sessions: vec![row], note: None })
+    }
+
+    fn setup_fails(&mut self, task: &Task, generation: u32, opening: Opening) -> Outcome {
+        let (error, log) = ("exit code 1".to_owned(), "npm ERR!".to_owned());
+        let failed = Event::SetupFailed { generation, opening, error, log };
+        let (ended_at, exit) = (Some(self.now), Some(Exit::Failed));
+        let row = self.task_session(task, generation);
+        let row = SessionRow { pid: None, pane: None, start_time: None, ended_at, exit, ..row };
+        Outcome::Done(Performed {
+            events: vec![workflow::Event::Task(failed)],
+            sessions: vec![row],
+            note: None,
+        })
     }
 
     fn end_session(&mut self, task: &Task, generation: u32, exit: Exit) -> Outcome {
