@@ -153,6 +153,19 @@ impl fmt::Display for RunKey {
     }
 }
 
+/// The key of what a role remembers of a project.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RoleKey {
+    pub project: ProjectName,
+    pub role: Role,
+}
+
+impl fmt::Display for RoleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.project, self.role)
+    }
+}
+
 /// The key of a vault action: a project and the action's name in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ActionKey {

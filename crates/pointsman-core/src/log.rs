@@ -162,6 +162,8 @@ pub enum Entry {
     RunContribution(Run),
     /// An order of it could not be carried out.
     RunEffectFailed(Run),
+    /// Something is wanted on the forge about a run, or has ended there.
+    RunDeed(Run),
 
     /// A text that is no action was submitted.
     VaultRefused {
@@ -438,6 +440,7 @@ impl Entry {
             Self::RunCleanedUp(_) => "run_cleaned_up",
             Self::RunContribution(_) => "run_contribution",
             Self::RunEffectFailed(_) => "run_effect_failed",
+            Self::RunDeed(_) => "run_deed",
             Self::VaultRefused { .. } => "vault_refused",
             Self::VaultSubmitted(_) => "vault_submitted",
             Self::VaultApproved(_) => "vault_approved",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Span, Timing};
 use crate::snapshot::Snapshot;
-use crate::{gardener, health, planner, predictor};
+use crate::{action, gardener, health, planner, predictor};
 
 /// The formula of a role has its word behind this prefix: `run-planner`.
 pub const FORMULA_PREFIX: &str = "run-";
@@ -204,7 +204,8 @@ impl Role {
             Self::Planner => planner::Memory::read(version, text).map(drop),
             Self::Predictor => predictor::Memory::read(version, text).map(drop),
             Self::Supervisor => health::Memory::read(version, text).map(drop),
-            Self::Dev | Self::Review | Self::Action | Self::Vault => Ok(()),
+            Self::Action => action::Memory::read(version, text).map(drop),
+            Self::Dev | Self::Review | Self::Vault => Ok(()),
         }
     }
 

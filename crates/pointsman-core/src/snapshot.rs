@@ -70,6 +70,7 @@ impl Snapshot for crate::vault::Entry {}
 impl Snapshot for crate::gardener::Memory {}
 impl Snapshot for crate::planner::Memory {}
 impl Snapshot for crate::predictor::Memory {}
+impl Snapshot for crate::action::Memory {}
 impl Snapshot for crate::health::Memory {}
 impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::RoleValue {}

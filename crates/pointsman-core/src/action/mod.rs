@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -13,8 +14,11 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::labels::{ACTION, BLOCKED, has};
+use crate::deed::{Act, Deeds, Ending, Tend};
+use crate::ids::Number;
+use crate::labels::{ACTION, BLOCKED, IN_PROGRESS, has};
 use crate::role::{FORMULA_PREFIX, Role};
+use crate::role_memory::Orders;
 use crate::run::{Run, Status};
 use crate::time::Timestamp;
 use crate::words;
@@ -52,6 +56,39 @@ impl Report {
     }
 }
 
+/// The action agent's memory between two looks: issues whose action could not begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Why each could not, as its issue was told.
+    pub refused: BTreeMap<Number, String>,
+    pub deeds: Deeds,
+}
+
+impl Memory {
+    /// Blocks an issue whose action cannot begin. While that is under way, or if the forge would not have it, the same is not
+    /// ordered again; an issue that a person has unblocked since is blocked once more.
+    pub(crate) fn block(&mut self, issue: Number, why: &str, orders: &mut Orders<'_>) {
+        let name = format!("block/{issue}");
+        let same = self.refused.get(&issue).is_some_and(|known| known == why);
+        match self.deeds.get(&name) {
+            Some(None) => return,
+            Some(Some(Ending::Refused { .. })) if same => return,
+            Some(Some(_)) | None => self.deeds.forget(&name),
+        }
+        self.refused.insert(issue, why.to_owned());
+        self.deeds.order(&name);
+        orders
+            .deed(name, Act::Tend(blocked(issue, "action:refused".to_owned(), words::action::refused(why))));
+    }
+}
+
+/// The changes that block the issue of an action, with the reason as a comment.
+pub(crate) fn blocked(issue: Number, marker: String, why: String) -> Tend {
+    let (add, remove) = (vec![BLOCKED.to_owned()], vec![IN_PROGRESS.to_owned()]);
+    Tend { issue, marker, comment: Some(why), add, remove, close: false }
+}
+
 /// The formula that an issue names in a line of its own: `Formula: tidy`, or `formulas/tidy.toml`. The last one counts, and
 /// roles are not for issues to call.
 pub fn formula(body: &str) -> &str {
@@ -75,8 +112,6 @@ pub struct ActionFacts<'a> {
     pub waits: bool,
     /// Its runs, oldest first.
     pub runs: &'a [Run],
-    /// Whether the issue was told what came of the last one.
-    pub told: bool,
 }
 
 /// The next step for an issue that asks for an action.
@@ -84,26 +119,52 @@ pub struct ActionFacts<'a> {
 pub enum Next {
     Nothing,
     Begin,
-    /// The last run is through: its report is posted, and the issue closed or handed on.
+    /// The last run is over: its issue is told, and closed, handed on or blocked.
     Report,
-    /// The last run came to nothing: the issue is told, and blocked.
-    Block,
 }
 
 /// Decides. A run that failed blocks its issue; who takes the label away wants it tried again.
 pub fn plan(facts: &ActionFacts<'_>) -> Next {
-    let ActionFacts { labels, waits, runs, told } = *facts;
+    let ActionFacts { labels, waits, runs } = *facts;
     if !has(labels, ACTION) {
         return Next::Nothing;
     }
-    match runs.last() {
+    let told = match runs.last() {
         // Its tree is looked at before its session is put away.
-        Some(run) if run.is_open() => Next::Nothing,
-        Some(run) if run.status == Status::Done => Next::Report,
-        Some(_) if !told => Next::Block,
-        Some(_) | None if has(labels, BLOCKED) || waits => Next::Nothing,
-        Some(_) | None => Next::Begin,
+        Some(run) if run.is_open() => return Next::Nothing,
+        Some(run) => run.deeds.get(REPORT),
+        None => Some(Some(&Ending::Gone)),
+    };
+    match told {
+        None => Next::Report,
+        // The forge would not take the report, and a person was told: the same is not wanted again.
+        Some(None | Some(Ending::Refused { .. })) => Next::Nothing,
+        Some(Some(Ending::Done { .. } | Ending::Gone)) if has(labels, BLOCKED) || waits => Next::Nothing,
+        Some(Some(Ending::Done { .. } | Ending::Gone)) => Next::Begin,
     }
+}
+
+/// The name of the deed with which the issue of an action learns what came of a run.
+pub const REPORT: &str = "report";
+
+/// What the issue of an action learns of a run that is over.
+pub fn report(run: &Run, issue: Number) -> Act {
+    if run.status == Status::Done {
+        return Act::ReportAction { issue };
+    }
+    let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
+    Act::Tend(blocked(issue, report_marker(run), words::action::failed(run.id, why)))
+}
+
+/// The name of the comment that reports a run.
+pub fn report_marker(run: &Run) -> String {
+    format!("action:{}", run.id)
+}
+
+/// The claim on an issue whose action begins.
+pub(crate) fn claim(issue: Number) -> Act {
+    let (marker, add) = ("action:begun".to_owned(), vec![IN_PROGRESS.to_owned()]);
+    Act::Tend(Tend { issue, marker, add, ..Tend::default() })
 }
 
 /// Whether a session that was last seen to do something then has been idle for too long.

@@ -7,8 +7,10 @@ use sha2::{Digest, Sha256};
 
 use super::find::AGENTS_MD;
 use super::{Dust, Finding, ForgeChange, Plan};
+use crate::deed::Deeds;
 use crate::forge::Issue;
 use crate::ids::{Number, Sha};
+use crate::role_memory::Obstacle;
 use crate::run::RunId;
 use crate::time::Timestamp;
 use crate::value::Done;
@@ -39,6 +41,11 @@ pub struct Memory {
     pub plan: Option<Plan>,
     /// What of that is done, in the order of its deeds.
     pub done: Vec<Done>,
+    /// What of that is on its way.
+    #[serde(skip_serializing_if = "Deeds::is_empty")]
+    pub deeds: Deeds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hindered: Option<Obstacle>,
     /// What was asked and not answered, by the finding's key: the state of the issues then, and how often.
     pub unanswered: BTreeMap<String, (String, u32)>,
     /// What people were asked about, by the finding's key.

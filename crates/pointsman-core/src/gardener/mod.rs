@@ -2,12 +2,13 @@
 //! may be done.
 //!
 //! `similarity` compares texts without a network. `find` looks through the open issues. `answer` reads the model's
-//! answer strictly. `decide` chooses the changes. `dust` collects what is too small for an issue of its own. Issues
+//! answer strictly. `decide` chooses the changes, and `deeds` orders them. `dust` collects what is too small for an issue of its own. Issues
 //! and answers are outside text: neither can close, file or change more than the limits allow. The daemon talks to
 //! the forge.
 
 mod answer;
 mod decide;
+mod deeds;
 mod dust;
 mod find;
 mod memory;

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Plan;
+use crate::deed::Deeds;
 use crate::forge::Issue;
 use crate::ids::{Number, Sha};
 use crate::labels::{BACKLOG, IN_PROGRESS, UNREVIEWED, VISION, WATCHED, has};
+use crate::role_memory::Obstacle;
 use crate::run::RunId;
 use crate::time::Timestamp;
 use crate::value::Done;
@@ -36,7 +38,7 @@ pub struct Document {
 }
 
 /// The facts from which a plan is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanInputs {
     pub issues: Vec<Issue>,
     /// The files that are there.
@@ -96,6 +98,11 @@ pub struct Memory {
     pub plan: Option<Plan>,
     /// What of that is done, in the order of its deeds.
     pub done: Vec<Done>,
+    /// What of that is on its way.
+    #[serde(skip_serializing_if = "Deeds::is_empty")]
+    pub deeds: Deeds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hindered: Option<Obstacle>,
     /// A fingerprint of what was asked last and not answered, and how often.
     pub unanswered: Option<(String, u32)>,
 }

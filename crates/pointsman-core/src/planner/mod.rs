@@ -2,12 +2,13 @@
 //! proposals are carried out.
 //!
 //! `inputs` collects the inputs and decides whether any of them is new. `answer` reads the model's answer strictly.
-//! `decide` chooses the changes. Issues, files and answers are outside text: none of them can file, close or change
+//! `decide` chooses the changes, and `deeds` orders them. Issues, files and answers are outside text: none of them can file, close or change
 //! more than the limits allow. The daemon talks to the forge. The session keeps its journal and its memory in files
 //! of its own.
 
 mod answer;
 mod decide;
+mod deeds;
 mod inputs;
 #[cfg(test)]
 mod tests;

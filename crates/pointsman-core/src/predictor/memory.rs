@@ -33,6 +33,9 @@ pub struct Memory {
     pub samples: Vec<Sample>,
     /// What was said, and when.
     pub said: BTreeMap<String, Timestamp>,
+    /// The titles of issues that are on their way to the forge, by the key of their prediction.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub filing: BTreeMap<String, String>,
 }
 
 impl Memory {

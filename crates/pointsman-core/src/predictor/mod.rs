@@ -2,12 +2,14 @@
 //! come from a closed list; features are never among them.
 //!
 //! `signals` turns figures into predictions. `memory` has the measurements of each day and the predictions already
-//! made. The daemon counts and files. The sentences are in [`crate::words::predictor`].
+//! made, `deeds` the issues that follow. The daemon counts. The sentences are in [`crate::words::predictor`].
 
+mod deeds;
 mod memory;
 mod signals;
 #[cfg(test)]
 mod tests;
 
+pub use deeds::issue_name;
 pub use memory::{Memory, Sample};
 pub use signals::{Counts, Figures, Prediction, predict};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Run;
+use crate::deed::{Act, Ending};
 use crate::hand_in::{self, DropReason, HandInFiles, Outcome, Turn};
 use crate::ids::Sha;
 use crate::log;
@@ -82,6 +83,19 @@ pub enum Event {
     },
     /// What its sessions left is put away, with their work kept.
     CleanedUp,
+    /// Rules want something done on the forge about it.
+    DeedWanted {
+        /// Its name among the deeds of the run.
+        name: String,
+        #[serde(flatten)]
+        act: Act,
+    },
+    /// Something that was wanted on the forge has ended.
+    DeedEnded {
+        name: String,
+        #[serde(flatten)]
+        ending: Ending,
+    },
     /// An order cannot be carried out, whatever we try.
     EffectGaveUp {
         effect: String,
@@ -143,6 +157,7 @@ impl Event {
             | Self::BranchTaken { .. }
             | Self::Contribution { .. } => log::Entry::RunContribution,
             Self::CleanedUp => log::Entry::RunCleanedUp,
+            Self::DeedWanted { .. } | Self::DeedEnded { .. } => log::Entry::RunDeed,
             Self::EffectGaveUp { .. } => log::Entry::RunEffectFailed,
         };
         entry(log::Run {
@@ -175,6 +190,8 @@ impl Event {
             | Self::BranchTaken { .. }
             | Self::Contribution { .. }
             | Self::CleanedUp
+            | Self::DeedWanted { .. }
+            | Self::DeedEnded { .. }
             | Self::EffectGaveUp { .. } => Vec::new(),
         };
         let handed_in = run.hand_in.as_ref();

@@ -19,6 +19,7 @@ pub use event::Event;
 pub use step::{Transition, questions, step};
 
 use crate::config::Config;
+use crate::deed::Deeds;
 use crate::formula::{Formula, Step};
 use crate::hand_in::{HandIn, Landing};
 use crate::ids::{Number, ProjectName, RunKey, Sha};
@@ -185,6 +186,9 @@ pub struct Run {
     /// What it hands in, once that holds something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_in: Option<HandIn>,
+    /// What is done on the forge about it.
+    #[serde(default, skip_serializing_if = "Deeds::is_empty")]
+    pub deeds: Deeds,
     /// Whether no session of it could ever begin.
     #[serde(default)]
     pub never_began: bool,
@@ -224,6 +228,7 @@ impl Run {
             subject: None,
             looked_through: false,
             hand_in: None,
+            deeds: Deeds::default(),
             never_began: false,
             corrected: false,
         }
@@ -273,7 +278,8 @@ impl Run {
     /// Whether something is still to be done about it.
     pub fn is_open(&self) -> bool {
         let lands = self.hand_in.as_ref().is_some_and(HandIn::is_open);
-        !self.status.is_over() || self.session.stage != Stage::None || self.cleaning || lands
+        let acts = self.deeds.are_under_way();
+        !self.status.is_over() || self.session.stage != Stage::None || self.cleaning || lands || acts
     }
 
     /// Whether what it changes in files may be handed in.

@@ -2,7 +2,9 @@
 
 mod hand_in;
 
-use super::{Event, Policy, Run, Status, StepDone};
+use super::{Event, Policy, Run, Status, StepDone, Subject};
+use crate::action;
+use crate::deed::{Act, Ending};
 use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
 use crate::part::session::{self, Fact, OwnerFacts, Reaction};
 use crate::session::budget::Level;
@@ -35,7 +37,7 @@ pub struct Transition {
 pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { run: run.clone(), effects: Vec::new(), policy, now };
     match event {
-        Event::Begun => draft.start(),
+        Event::Begun => draft.begin(),
         Event::Session { generation, told } => draft.session_event(*generation, told)?,
         Event::StepDone { generation, step } => draft.step_done(*generation, step)?,
         Event::Finished { generation, result } => draft.finished(*generation, result.as_ref())?,
@@ -57,6 +59,8 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         Event::BranchTaken { commit } => draft.branch_taken(commit)?,
         Event::Contribution { about } => draft.contributed(about)?,
         Event::CleanedUp => draft.run.cleaning = false,
+        Event::DeedWanted { name, act } => draft.deed_wanted(name, act)?,
+        Event::DeedEnded { name, ending } => draft.deed_ended(name, ending)?,
         Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
     }
     Ok(Transition { run: draft.run, effects: draft.effects })
@@ -257,6 +261,35 @@ impl<'a> Draft<'a> {
         self.run.reason = Some(asked.subject.clone());
         self.run.question = Some(asked);
         self.order(Effect::NotifyQuestion);
+        if let Some(Subject::Action { issue }) = self.run.subject {
+            self.deed(&format!("question/{}", self.now.0), Act::AskOnIssue { issue });
+        }
+    }
+
+    /// Orders a deed; false if it was ordered before.
+    fn deed(&mut self, name: &str, act: Act) -> bool {
+        let new = self.run.deeds.order(name);
+        if new {
+            self.order(Effect::Deed { name: name.to_owned(), act });
+        }
+        new
+    }
+
+    fn deed_wanted(&mut self, name: &str, act: &Act) -> Result<(), Refused> {
+        match self.deed(name, act.clone()) {
+            true => Ok(()),
+            false => Err(Refused::Stale(words::reason::deed_is_ordered(name))),
+        }
+    }
+
+    /// One that the forge refuses for good has ended, too: people are told, and it is not wanted again.
+    fn deed_ended(&mut self, name: &str, ending: &Ending) -> Result<(), Refused> {
+        self.run.deeds.end(name, ending)?;
+        if let Ending::Refused { error } = ending {
+            let reason = words::reason::gave_up(name, error);
+            self.notify(words::run::notice(&self.run, &reason));
+        }
+        Ok(())
     }
 
     fn answered(&mut self, by: &str, text: &str) -> Result<(), Refused> {
@@ -382,6 +415,13 @@ impl<'a> Draft<'a> {
     fn clean_up(&mut self) {
         self.run.cleaning = true;
         self.order(Effect::CleanUp);
+    }
+
+    fn begin(&mut self) {
+        self.start();
+        if let Some(Subject::Action { issue }) = self.run.subject {
+            self.deed("claim", action::claim(issue));
+        }
     }
 
     fn start(&mut self) {
@@ -518,6 +558,8 @@ fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
         | Event::BranchTaken { .. }
         | Event::Contribution { .. }
         | Event::CleanedUp
+        | Event::DeedWanted { .. }
+        | Event::DeedEnded { .. }
         | Event::EffectGaveUp { .. } => withdrawn(words::run::now(after.status)),
     };
     Settled { by, at, how }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::deed::Act;
 use crate::hand_in::Need;
 use crate::ids::Sha;
 use crate::words;
@@ -105,6 +106,13 @@ pub enum Effect {
     },
     /// Tell people how the action stands.
     NotifyAction,
+    /// Change something on the forge for a role or a run.
+    Deed {
+        /// Its name among the deeds of its owner.
+        name: String,
+        #[serde(flatten)]
+        act: Act,
+    },
 }
 
 impl Effect {
@@ -141,6 +149,7 @@ impl Effect {
             Self::CallOffLook { .. } => "call_off_look",
             Self::FireAction { .. } => "fire_action",
             Self::NotifyAction => "notify_action",
+            Self::Deed { .. } => "deed",
         }
     }
 }

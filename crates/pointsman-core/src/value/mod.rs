@@ -24,11 +24,17 @@ pub enum Outcome {
 }
 
 /// Something that was done of a result. It is written down before the next is, and not done again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     pub line: String,
     /// The issue that was filed with it.
     pub filed: Option<Number>,
+    /// The issues that were closed with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Number>,
+    /// Whether the forge would not have it, or its issue was gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// The memory of a role's results.

@@ -69,6 +69,11 @@ pub fn refused(why: &str) -> String {
     )
 }
 
+/// A deed of the action agent, by its name: an issue that is to be blocked.
+pub fn blocking(deed: &str) -> String {
+    format!("block #{}", deed.rsplit('/').next().unwrap_or_default())
+}
+
 /// The session did nothing for too long.
 pub fn idle(span: std::time::Duration) -> String {
     format!("its session was idle for {}", super::span(span))

@@ -75,6 +75,7 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::RunCleanedUp(_)
         | Logged::RunContribution(_)
         | Logged::RunEffectFailed(_)
+        | Logged::RunDeed(_)
         | Logged::RunStepDone(_)
         | Logged::RunSessionEnded(_)
         | Logged::VaultRefused { .. }

@@ -32,6 +32,23 @@ pub const CHANGES_STILL_WANTED: &str = "nothing was pushed since the reviewer re
 
 /// An event reached a workflow of another kind.
 pub const OTHER_WORKFLOW: &str = "the event belongs to another kind of workflow";
+/// An event reached the memory of a role that knows nothing of such things.
+pub const OTHER_ROLE: &str = "the event belongs to another role";
+/// A role looked while the answer to its last question is still awaited.
+pub const ANSWER_AWAITED: &str = "the role still waits for an answer";
+/// An answer that nobody asked for, or that is being carried out.
+pub const ANSWER_KNOWN: &str = "the role does not wait for this answer";
+
+/// The end of a deed that is not on its way.
+pub fn deed_is_over(name: &str) -> String {
+    format!("the deed {name} is not under way")
+}
+
+/// A deed that was ordered before.
+pub fn deed_is_ordered(name: &str) -> String {
+    format!("the deed {name} was ordered before")
+}
+
 /// The agent asked a person, or gave up, and did not say why.
 pub const NONE_GIVEN: &str = "the agent gave no reason";
 /// The reasons for a checkpoint that nobody asked for.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::concern::{About, ConcernKey};
-use crate::ids::{ActionKey, Number, ProjectName, RunKey, TaskKey};
+use crate::ids::{ActionKey, Number, ProjectName, RoleKey, RunKey, TaskKey};
 use crate::role::Role;
 use crate::run::RunId;
 use crate::task::Task;
@@ -15,6 +15,7 @@ pub enum WorkflowId {
     Run(RunKey),
     Vault(ActionKey),
     Concern(ConcernKey),
+    Role(RoleKey),
 }
 
 impl WorkflowId {
@@ -25,6 +26,7 @@ impl WorkflowId {
             Self::Run(key) => &key.project,
             Self::Vault(key) => &key.project,
             Self::Concern(key) => &key.project,
+            Self::Role(key) => &key.project,
         }
     }
 
@@ -32,7 +34,7 @@ impl WorkflowId {
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Self::Task(key) => Some(key),
-            Self::Run(_) | Self::Vault(_) | Self::Concern(_) => None,
+            Self::Run(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
         }
     }
 
@@ -40,7 +42,7 @@ impl WorkflowId {
     pub fn run(&self) -> Option<&RunKey> {
         match self {
             Self::Run(key) => Some(key),
-            Self::Task(_) | Self::Vault(_) | Self::Concern(_) => None,
+            Self::Task(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
         }
     }
 
@@ -57,6 +59,7 @@ impl WorkflowId {
             Self::Run(key) => key.identity(),
             Self::Vault(key) => key.to_string(),
             Self::Concern(key) => key.to_string(),
+            Self::Role(key) => key.to_string(),
         }
     }
 
@@ -83,13 +86,14 @@ impl WorkflowId {
     }
 
     /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`,
-    /// `vault/deploy-1`, `concern/trust`.
+    /// `vault/deploy-1`, `concern/trust`, `role/gardener`.
     pub fn lane(&self) -> String {
         match self {
             Self::Task(key) => format!("task/{}", key.issue),
             Self::Run(key) => format!("run/{}/{}", key.role, key.id),
             Self::Vault(key) => format!("vault/{}", key.id),
             Self::Concern(key) => format!("concern/{}", key.about),
+            Self::Role(key) => format!("role/{}", key.role),
         }
     }
 
@@ -104,6 +108,7 @@ impl WorkflowId {
                 Some(Self::Run(RunKey { project, role: role.parse().ok()?, id: RunId(id.parse().ok()?) }))
             }
             "vault" => Some(Self::Vault(ActionKey { project, id: rest.to_owned().try_into().ok()? })),
+            "role" => Some(Self::Role(RoleKey { project, role: rest.parse().ok()? })),
             "concern" => Some(Self::Concern(ConcernKey { project, about: About::new(rest)? })),
             _ => None,
         }
@@ -134,6 +139,12 @@ impl From<ConcernKey> for WorkflowId {
     }
 }
 
+impl From<RoleKey> for WorkflowId {
+    fn from(key: RoleKey) -> Self {
+        Self::Role(key)
+    }
+}
+
 impl fmt::Display for WorkflowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,6 +152,7 @@ impl fmt::Display for WorkflowId {
             Self::Run(key) => key.fmt(f),
             Self::Vault(key) => key.fmt(f),
             Self::Concern(key) => key.fmt(f),
+            Self::Role(key) => key.fmt(f),
         }
     }
 }
@@ -149,7 +161,7 @@ impl fmt::Display for WorkflowId {
 mod tests {
     use super::WorkflowId;
     use crate::concern::{About, ConcernKey};
-    use crate::ids::{ActionKey, ProjectName, RunKey, TaskKey};
+    use crate::ids::{ActionKey, ProjectName, RoleKey, RunKey, TaskKey};
     use crate::role::Role;
     use crate::run::RunId;
 
@@ -176,11 +188,24 @@ mod tests {
         let concern = WorkflowId::Concern(ConcernKey { project: project.clone(), about });
         assert_eq!(WorkflowId::parse_lane(&project, &concern.lane()), Some(concern.clone()));
         assert_eq!(WorkflowId::parse_identity(&concern.identity()), None, "it has no sessions");
+        let memory = WorkflowId::Role(RoleKey { project: project.clone(), role: Role::Gardener });
+        assert_eq!(WorkflowId::parse_lane(&project, &memory.lane()), Some(memory.clone()));
+        assert_eq!(WorkflowId::parse_identity(&memory.identity()), None, "it has no sessions");
         for bad in ["", "dev", "dev-shop", "dev-shop-x.1", "dev-shop-3", "cook-shop-3.1", "dev-$(id)-3.1"] {
             assert_eq!(WorkflowId::parse_session(bad), None, "{bad}");
         }
-        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/", "vault/A", "concern/", "concern/A"]
-        {
+        for bad in [
+            "",
+            "task",
+            "task/x",
+            "run/7",
+            "run/cook/7",
+            "vault/",
+            "vault/A",
+            "concern/",
+            "concern/A",
+            "role/x",
+        ] {
             assert_eq!(WorkflowId::parse_lane(&project, bad), None, "{bad}");
         }
     }

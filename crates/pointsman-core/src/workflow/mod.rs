@@ -1,4 +1,5 @@
-//! Workflows: the durable things of Pointsman. A task, a run of a formula, a vault action and a concern each are one.
+//! Workflows: the durable things of Pointsman. A task, a run of a formula, a vault action, a concern and
+//! the memory of a role each are one.
 //!
 //! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. The
 //! engine knows workflows only by [`WorkflowId`], [`Workflow`] and [`Event`], so that all of them share one way in, one
@@ -15,11 +16,14 @@ pub use signals::signals;
 
 use crate::concern::{self, Concern};
 use crate::config::Config;
-use crate::ids::ActionKey;
+use crate::deed::Ending;
+use crate::ids::{ActionKey, Number};
+use crate::log;
 use crate::part::contribution::{self, Contribution};
 use crate::part::question::{self, Question};
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
+use crate::role_memory::{self, RoleMemory};
 use crate::run::{self, Run, Subject};
 use crate::task::{self, Effect, State, Task};
 use crate::time::Timestamp;
@@ -49,6 +53,7 @@ pub enum Event {
     Run(run::Event),
     Vault(vault::Event),
     Concern(concern::Event),
+    Role(role_memory::Event),
 }
 
 impl Event {
@@ -57,7 +62,7 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_session(generation, event)),
             // The others have no session: as every event of another kind, they refuse this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
+            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
                 Self::Run(run::Event::Session { generation, told: event })
             }
         }
@@ -68,7 +73,7 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_contribution(event)),
             // The others have none: as every event of another kind, they refuse this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
+            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
                 Self::Run(run::Event::Contribution { about: event })
             }
         }
@@ -81,6 +86,7 @@ impl Event {
             WorkflowId::Run(_) => Self::Run(run::Event::TimePassed),
             WorkflowId::Vault(_) => Self::Vault(vault::Event::TimePassed),
             WorkflowId::Concern(_) => Self::Concern(concern::Event::TimePassed),
+            WorkflowId::Role(_) => Self::Role(role_memory::Event::TimePassed),
         }
     }
 
@@ -89,7 +95,7 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Some(Self::Task(task::Event::TimeSkipped { by_ms })),
             WorkflowId::Run(_) => Some(Self::Run(run::Event::TimeSkipped { by_ms })),
-            WorkflowId::Vault(_) | WorkflowId::Concern(_) => None,
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
         }
     }
 
@@ -98,12 +104,28 @@ impl Event {
         if let Effect::StartSession { generation, .. } = effect {
             return Self::of_session(id, *generation, session::Event::NotStarted { error });
         }
+        if let Effect::Deed { name, .. } = effect {
+            return Self::deed_ended(id, name, Ending::Refused { error });
+        }
         let kind = effect.kind().to_owned();
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::EffectGaveUp { effect: kind, error }),
             WorkflowId::Run(_) => Self::Run(run::Event::EffectGaveUp { effect: kind, error }),
             WorkflowId::Vault(_) => Self::Vault(vault::Event::effect_gave_up(effect, &error)),
             WorkflowId::Concern(_) => Self::Concern(concern::Event::EffectGaveUp { error }),
+            WorkflowId::Role(_) => Self::Role(role_memory::Event::EffectGaveUp { effect: kind, error }),
+        }
+    }
+
+    /// A deed of a workflow has ended.
+    pub fn deed_ended(id: &WorkflowId, name: &str, ending: Ending) -> Self {
+        let name = name.to_owned();
+        match id {
+            WorkflowId::Role(_) => Self::Role(role_memory::Event::DeedEnded { name, ending }),
+            // The others order no deeds: as every event of another kind, they refuse this one.
+            WorkflowId::Run(_) | WorkflowId::Task(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
+                Self::Run(run::Event::DeedEnded { name, ending })
+            }
         }
     }
 }
@@ -115,6 +137,7 @@ pub enum Workflow {
     Run(Arc<Run>),
     Vault(Arc<vault::Entry>),
     Concern(Arc<Concern>),
+    Role(Arc<RoleMemory>),
 }
 
 /// The session of those who have none.
@@ -128,6 +151,7 @@ impl Workflow {
             Self::Run(run) => WorkflowId::Run(run.key()),
             Self::Vault(entry) => WorkflowId::Vault(entry.key()),
             Self::Concern(concern) => WorkflowId::Concern(concern.key.clone()),
+            Self::Role(memory) => WorkflowId::Role(memory.key.clone()),
         }
     }
 
@@ -136,7 +160,7 @@ impl Workflow {
         match self {
             Self::Task(task) => &task.session,
             Self::Run(run) => &run.session,
-            Self::Vault(_) | Self::Concern(_) => &NO_SESSION,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => &NO_SESSION,
         }
     }
 
@@ -145,7 +169,7 @@ impl Workflow {
         match self {
             Self::Task(task) => Some(&task.contribution),
             Self::Run(run) => run.contribution(),
-            Self::Vault(_) | Self::Concern(_) => None,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
         }
     }
 
@@ -163,6 +187,7 @@ impl Workflow {
             Self::Vault(_) => vault::ROLE,
             // It has no sessions.
             Self::Concern(_) => Task::ROLE,
+            Self::Role(memory) => memory.key.role,
         }
     }
 
@@ -171,7 +196,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.state.demand(),
             Self::Run(run) => run.demand(),
-            Self::Vault(_) | Self::Concern(_) => Demand::Nothing,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => Demand::Nothing,
         }
     }
 
@@ -180,7 +205,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.phase.is_some(),
             Self::Run(run) => run.phase.is_some(),
-            Self::Vault(_) | Self::Concern(_) => false,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => false,
         }
     }
 
@@ -191,6 +216,7 @@ impl Workflow {
             Self::Run(run) => &run.formula.name,
             Self::Vault(entry) => entry.id().as_str(),
             Self::Concern(concern) => concern.key.about.as_str(),
+            Self::Role(memory) => memory.key.role.as_str(),
         }
     }
 
@@ -201,6 +227,7 @@ impl Workflow {
             Self::Run(run) => run.wake_at(&rules.run(run)),
             Self::Vault(entry) => entry.wake_at(),
             Self::Concern(concern) => concern.wake_at(),
+            Self::Role(_) => None,
         }
     }
 
@@ -213,6 +240,8 @@ impl Workflow {
             Self::Run(run) => run.is_open(),
             Self::Vault(entry) => entry.is_open(),
             Self::Concern(concern) => concern.is_open(),
+            // It is read when something happens to it, which is seldom.
+            Self::Role(_) => false,
         }
     }
 
@@ -223,6 +252,7 @@ impl Workflow {
             Self::Run(run) => run.question.as_ref(),
             Self::Vault(entry) => entry.asked.as_ref(),
             Self::Concern(concern) => concern.asked.as_ref(),
+            Self::Role(_) => None,
         }
     }
 }
@@ -256,6 +286,14 @@ pub struct Next {
     pub effects: Vec<Effect>,
     /// Events of other workflows that follow from it.
     pub told: Vec<(WorkflowId, Event)>,
+    /// Entries of the log and the issues they are about, where they do not follow from the event alone.
+    pub logged: Vec<(Option<Number>, log::Entry)>,
+}
+
+impl Next {
+    fn new(workflow: Workflow, effects: Vec<Effect>) -> Self {
+        Self { workflow, effects, told: Vec::new(), logged: Vec::new() }
+    }
 }
 
 /// Steps a workflow. An event of another kind of workflow is refused.
@@ -263,26 +301,37 @@ pub fn step(workflow: &Workflow, event: &Event, rules: &Rules, now: Timestamp) -
     match (workflow, event) {
         (Workflow::Task(task), Event::Task(event)) => {
             let task::Transition { task, effects } = task::step(task, event, &rules.task, now)?;
-            Ok(Next { workflow: Workflow::Task(Arc::new(task)), effects, told: Vec::new() })
+            Ok(Next::new(Workflow::Task(Arc::new(task)), effects))
         }
         (Workflow::Run(run), Event::Run(event)) => {
             let was_over = run.status.is_over();
             let run::Transition { run, effects } = run::step(run, event, &rules.run(run), now)?;
             let told = if was_over { None } else { asker(&run) };
-            Ok(Next { told: told.into_iter().collect(), workflow: Workflow::Run(Arc::new(run)), effects })
+            let next = Next::new(Workflow::Run(Arc::new(run)), effects);
+            Ok(Next { told: told.into_iter().collect(), ..next })
         }
         (Workflow::Vault(entry), Event::Vault(event)) => {
             let vault::Transition { entry, effects } = vault::step(entry, event, &rules.vault, now)?;
-            Ok(Next { workflow: Workflow::Vault(Arc::new(entry)), effects, told: Vec::new() })
+            Ok(Next::new(Workflow::Vault(Arc::new(entry)), effects))
         }
         (Workflow::Concern(concern), Event::Concern(event)) => {
             let concern::Transition { concern, effects } =
                 concern::step(concern, event, &rules.question, now)?;
-            Ok(Next { workflow: Workflow::Concern(Arc::new(concern)), effects, told: Vec::new() })
+            Ok(Next::new(Workflow::Concern(Arc::new(concern)), effects))
         }
-        (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_), _) => {
-            Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned()))
+        (Workflow::Role(memory), Event::Role(event)) => {
+            let role_memory::Transition { memory, effects, logged } =
+                role_memory::step(memory, event, &rules.config, now)?;
+            Ok(Next { logged, ..Next::new(Workflow::Role(Arc::new(memory)), effects) })
         }
+        (
+            Workflow::Task(_)
+            | Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_),
+            _,
+        ) => Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned())),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pointsman_core::concern::ConcernKey;
-use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::ids::{ProjectName, RoleKey, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::Topic;
 use pointsman_core::part::question::{self, Question};
@@ -82,6 +82,8 @@ pub struct Change {
     pub run: Option<Run>,
     /// The concern that it is about. Its question is its snapshot, so there is nothing else to write.
     pub concern: Option<ConcernKey>,
+    /// The role whose memory it is about. Its snapshot is among the memories.
+    pub role: Option<RoleKey>,
     /// What people are to be told with it.
     pub notices: Vec<NewNotice>,
     /// A person's words that it is about, kept for an agent.
@@ -340,6 +342,7 @@ impl Change {
             vault: None,
             run: None,
             concern: None,
+            role: None,
             notices: Vec::new(),
             reply: None,
             signals: Vec::new(),
@@ -694,6 +697,9 @@ fn owner(change: &Change, project: Option<&ProjectName>, issue: Option<u64>) -> 
     }
     if let Some(key) = &change.concern {
         return Some(WorkflowId::Concern(key.clone()));
+    }
+    if let Some(key) = &change.role {
+        return Some(WorkflowId::Role(key.clone()));
     }
     Some(WorkflowId::Task(TaskKey { project: project?.clone(), issue: issue? }))
 }

@@ -1,7 +1,8 @@
-//! The action agent at work: looks at issues labelled `action`, begins their runs, and sees to what came of them. What is
-//! next is decided in the core; the session itself is in [`super::runs`].
+//! The action agent at work: looks at issues labelled `action`, begins their runs, and wants their issues told what came of them.
+//! What is next is decided in the core; the session is in [`super::runs`], and what happens on the forge is a deed of the run.
 //!
-//! Level-triggered, like reviews: what was begun is a run, what came of it is its result, what was posted is on the forge.
+//! Level-triggered, like reviews: what was begun is a run, what came of it is its result, and the run knows what its issue was
+//! told.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -9,18 +10,19 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::action::{self, AT_ONCE, ActionFacts, Next, Report, formula, plan};
+use pointsman_core::action::{self, AT_ONCE, ActionFacts, Next, REPORT, formula, plan};
 use pointsman_core::dependencies;
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::ids::{Number, Sha};
-use pointsman_core::labels::{ACTION, BACKLOG, BLOCKED, IN_PROGRESS, has};
-use pointsman_core::part::question::Question;
-use pointsman_core::run::{Run, Subject, action_key};
+use pointsman_core::ids::{Number, RoleKey, Sha};
+use pointsman_core::labels::{ACTION, has};
+use pointsman_core::part::question::{Question, QuestionId};
+use pointsman_core::role_memory::Event;
+use pointsman_core::run::{Event as RunEvent, Run, Subject, action_key};
 use pointsman_core::words;
 use pointsman_store::RunScope;
 
-use super::crash::crash_point;
 use super::effects::EffectPerformer;
+use super::engine::Input;
 use super::inbound::{Inbound, ThreadReport};
 use super::served::Served;
 use super::sources::forge::answers;
@@ -61,38 +63,41 @@ fn attend(world: &EffectPerformer, served: &Served, issue: &Issue, open: &[Issue
     let waits =
         dependencies::parse(&issue.body).iter().any(|wanted| open.iter().any(|o| o.number == *wanted));
     if let Some(asked) = runs.last().and_then(|run| run.question.as_ref()) {
-        ask(world, served, number, asked)?;
+        pass_on_answers(world, served, number, asked)?;
     }
-    let look = |told| plan(&ActionFacts { labels: &issue.labels, waits, runs: &runs, told });
-    // What was told is asked for only if it matters.
-    let next = match (look(false), runs.last()) {
-        (Next::Block, Some(last)) => look(is_told(served, number, last)?),
-        (next, _) => next,
-    };
-    match (next, runs.last()) {
+    let facts = ActionFacts { labels: &issue.labels, waits, runs: &runs };
+    match (plan(&facts), runs.last()) {
         (Next::Nothing, _) => Ok(()),
-        (Next::Begin, last) => {
+        (Next::Begin, _) => {
             // What was seen may be older than the label that we set since: nothing is run twice because of that.
             let now = served.forge.issue(number)?.filter(|issue| issue.state == IssueState::Open);
             let Some(now) = now else { return Ok(()) };
-            let facts = ActionFacts { labels: &now.labels, waits, runs: &runs, told: last.is_some() };
+            let facts = ActionFacts { labels: &now.labels, ..facts };
             if plan(&facts) == Next::Begin { begin(world, served, &now) } else { Ok(()) }
         }
-        (Next::Report, Some(run)) => report(world, served, number, run),
-        (Next::Block, Some(run)) => {
-            let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
-            block(served, number, &marker(run), &words::action::failed(run.id, why))
+        (Next::Report, Some(run)) => {
+            let (name, act) = (REPORT.to_owned(), action::report(run, number));
+            world.jobs.inbox.tell(Input::of_run(run.key(), RunEvent::DeedWanted { name, act }));
+            Ok(())
         }
-        (Next::Report | Next::Block, None) => Ok(()),
+        (Next::Report, None) => Ok(()),
     }
 }
 
-/// Asks on the issue, once, and passes on the answer.
-fn ask(world: &EffectPerformer, served: &Served, issue: Number, asked: &Question) -> anyhow::Result<()> {
+/// The name of the comment that asks a question of a run.
+pub(super) fn question_marker(id: QuestionId) -> String {
+    format!("question:{id}")
+}
+
+/// Passes on what people answer to the question under its comment.
+fn pass_on_answers(
+    world: &EffectPerformer,
+    served: &Served,
+    issue: Number,
+    asked: &Question,
+) -> anyhow::Result<()> {
     let Some(id) = asked.id else { return Ok(()) };
-    let marker = format!("question:{id}");
-    served.forge.comment_once(issue, &marker, &words::comment::run_asks(asked))?;
-    let asked = Question { comment: Some(marker), ..asked.clone() };
+    let asked = Question { comment: Some(question_marker(id)), ..asked.clone() };
     for comment in answers(served, issue, &asked)? {
         let command = InboxCommand::Answer { text: comment.body, by: comment.author };
         let request = Request::Inbox { project: served.config.name.clone(), question: id, command };
@@ -106,21 +111,12 @@ fn ask(world: &EffectPerformer, served: &Served, issue: Number, asked: &Question
     Ok(())
 }
 
-fn marker(run: &Run) -> String {
-    format!("action:{}", run.id)
-}
-
-fn is_told(served: &Served, issue: Number, run: &Run) -> anyhow::Result<bool> {
-    let mark = words::comment::marker(&marker(run));
-    let comments = served.forge.comments_after(issue, 0)?;
-    Ok(comments.iter().any(|c| c.author == served.forge.me() && c.body.trim_end().ends_with(&mark)))
-}
-
 fn begin(world: &EffectPerformer, served: &Served, issue: &Issue) -> anyhow::Result<()> {
     let config = &served.config;
     let under_way = {
         let open = world.read(|store| store.runs(&config.name, RunScope::Open))?;
-        open.iter().filter(|run| matches!(run.subject, Some(Subject::Action { .. }))).count()
+        let works = |run: &&Run| !run.status.is_over() || run.cleaning;
+        open.iter().filter(works).filter(|run| matches!(run.subject, Some(Subject::Action { .. }))).count()
     };
     let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
     if under_way >= AT_ONCE || short {
@@ -138,51 +134,14 @@ fn begin(world: &EffectPerformer, served: &Served, issue: &Issue) -> anyhow::Res
     match answer.recv() {
         // The formula it names is wrong or not there: that does not pass by itself.
         Ok(Reply::Failed { kind: FailureKind::NotFound | FailureKind::Configuration, message }) => {
-            block(served, issue.number, "action:refused", &words::action::refused(&message))
+            let key = RoleKey { project: config.name.clone(), role: action::ROLE };
+            let refused = Event::ActionRefused { issue: issue.number, why: message };
+            world.jobs.inbox.tell(Input::of_role(key, refused));
         }
         Ok(Reply::Failed { message, .. }) => {
             tracing::debug!(issue = issue.number, message, "its action begins later");
-            Ok(())
         }
-        Ok(Reply::Done { .. }) => {
-            served.forge.set_labels(issue.number, &[IN_PROGRESS.to_owned()], &[])?;
-            Ok(())
-        }
-        Err(_) => Ok(()),
-    }
-}
-
-/// With commits the issue becomes the dev agent's, which begins from them; without, it is closed.
-fn report(world: &EffectPerformer, served: &Served, issue: Number, run: &Run) -> anyhow::Result<()> {
-    let report = Report::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
-    let main = served.mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
-    let kept = handed_on(served, issue, &main)?;
-    let body = match &kept {
-        Some(head) => words::action::handed_on(run.id, &report, served.mirror.ahead(&main, head)?),
-        None => words::action::done(run.id, &report),
-    };
-    served.forge.comment_once(issue, &marker(run), &body)?;
-    crash_point("action-told");
-    let gone = [ACTION.to_owned(), IN_PROGRESS.to_owned()];
-    match kept {
-        Some(_) => drop(served.forge.set_labels(issue, &[BACKLOG.to_owned()], &gone)?),
-        None => {
-            // Closed first: while it carries the label and is open, all of this is done again.
-            served.forge.close_issue(issue)?;
-            served.forge.set_labels(issue, &[], &gone)?;
-        }
-    }
-    world.jobs.inbox.report(ThreadReport::AskForge { project: served.config.name.clone() });
-    Ok(())
-}
-
-fn block(served: &Served, issue: Number, marker: &str, body: &str) -> anyhow::Result<()> {
-    let still_open = served.forge.issue(issue)?.is_some_and(|issue| issue.state == IssueState::Open);
-    if still_open {
-        // The label first: what is told counts as seen to.
-        served.forge.set_labels(issue, &[BLOCKED.to_owned()], &[IN_PROGRESS.to_owned()])?;
-        served.forge.comment_once(issue, marker, body)?;
+        Ok(Reply::Done { .. }) | Err(_) => {}
     }
     Ok(())
 }

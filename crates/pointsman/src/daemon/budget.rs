@@ -83,7 +83,7 @@ fn issue_worked_on(engine: &Engine, id: &WorkflowId) -> Option<u64> {
     match id {
         WorkflowId::Task(key) => Some(key.issue),
         WorkflowId::Run(key) => engine.runs().get(key).and_then(|run| issue_of(engine, run)),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) => None,
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
     }
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn turn_ended(
     }
     let turns = match id {
         WorkflowId::Task(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
-        WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
+        WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
             engine.store().session(session)?.map_or(0, |row| row.spent.turns)
         }
     };
@@ -211,7 +211,7 @@ impl Spender {
         match owner {
             Workflow::Task(task) => Self::of_task(task),
             Workflow::Run(run) => Self::of_run(run, issue_of(engine, run)),
-            Workflow::Vault(_) | Workflow::Concern(_) => {
+            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 let project = owner.id().project().clone();
                 Self { project, role: owner.role(), issue: None, session: None }
             }
@@ -487,7 +487,7 @@ fn concerns(engine: &Engine, config: &Config, now: Timestamp) -> Result<Vec<Inpu
             let own = concern.key.project == config.name;
             (own && budget && !working && !holds(&concern.key)).then(|| concern.key.clone())
         }
-        Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) => None,
+        Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Role(_) => None,
     });
     let lifted = || concern::Event::Lifted { why: words::question::BUDGET_IS_NOT_USED_UP.to_owned() };
     let over: Vec<Input> = over.map(|key| Input::of_concern(key, lifted())).collect();
@@ -545,7 +545,7 @@ fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Inp
     let of = match &id {
         WorkflowId::Task(key) => key.issue.to_string(),
         WorkflowId::Run(key) => key.identity(),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) => id.to_string(),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => id.to_string(),
     };
     let generation = owner.session().generation;
     let name = format!("budget-{of}-{}-{generation}", mark.name);

@@ -52,11 +52,8 @@ pub const RUN_NAMES: [&str; 4] =
 /// The crash points on the way of a review by the agent, beside those of its run. They are passed by that alone.
 pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-verdict", "review-posted"];
 
-/// The crash points on the way of what the gardener does, beside those of its run. They are passed by that alone.
-pub const GARDENER_NAMES: [&str; 2] = ["gardener-planned", "gardener-deed-done"];
-
-/// The crash points on the way of a plan, beside those of its run. They are passed by that alone.
-pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
+/// The crash points on the way of a deed on the forge, of roles and of runs alike. They are passed by that alone.
+pub const DEED_NAMES: [&str; 3] = ["before-deed", "deed-begun", "after-deed"];
 
 /// The crash points on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
 /// that alone.
@@ -68,9 +65,6 @@ pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
 
 /// The crash points after a person was asked about a secret: at the push, and in the merge queue. They are passed by that alone.
 pub const SECRET_NAMES: [&str; 2] = ["secret-asked", "secret-asked-in-queue"];
-
-/// The place on the way of an action, beside those of its run. It is passed by that alone.
-pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 
 /// The crash points on the way of a notice and of what a person says to it. They are passed by these alone.
 pub const CHAT_NAMES: [&str; 5] =

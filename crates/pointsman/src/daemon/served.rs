@@ -223,7 +223,7 @@ impl Served {
             WorkflowId::Run(key) => (key.role, key.id.to_string()),
             // These have no sessions, so nobody writes such files.
             WorkflowId::Vault(key) => (vault::ROLE, key.id.to_string()),
-            WorkflowId::Concern(_) => (Task::ROLE, id.lane().replace('/', "-")),
+            WorkflowId::Concern(_) | WorkflowId::Role(_) => (Task::ROLE, id.lane().replace('/', "-")),
         };
         let name = format!("{}-{number}", id.project());
         SessionFiles {

@@ -11,7 +11,7 @@ fn after(facts: &PlanInputs, memory: &Memory, plan: Plan, filed: &[Number], now:
     let question = question(facts, &memory, now).expect("something is asked");
     memory.asked = Some((RunId(1), question));
     memory.plan = Some(plan);
-    memory.done = filed.iter().map(|n| Done { line: String::new(), filed: Some(*n) }).collect();
+    memory.done = filed.iter().map(|n| Done { filed: Some(*n), ..Done::default() }).collect();
     assert!(memory.settle().is_some() && memory.asked.is_none() && memory.done.is_empty());
     memory
 }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use crate::ids::ProjectName;
 use crate::role::Role;
 use crate::run::RunId;
+use crate::task::Notice;
 use crate::text::clean_line;
 
 /// A run that ended without a reason of its own.
@@ -67,6 +69,30 @@ pub fn found_things(count: usize) -> String {
 /// In the journal: a part of an answer that the rules do not allow.
 pub fn refused(why: &str) -> String {
     format!("refused: {why}")
+}
+
+/// In the journal: a deed that the forge refuses for good.
+pub fn deed_refused(deed: &str, error: &str) -> String {
+    format!("not done, because the forge refused it ({}): {deed}", clean_line(error, 200))
+}
+
+/// In the journal: a deed about an issue that was deleted or closed meanwhile.
+pub fn deed_gone(deed: &str) -> String {
+    format!("not done, because the issue is gone or closed: {deed}")
+}
+
+/// Tells people about a deed that the forge refuses for good.
+pub fn forge_refused(project: &ProjectName, role: Role, deed: &str, error: &str) -> Notice {
+    Notice {
+        title: format!("{project}: the forge refused something that the {role} wanted to do"),
+        body: format!(
+            "{}\nThe forge said: {}\nIt is not tried again. Check what the account of pointsman may do there.",
+            clean_line(deed, 200),
+            clean_line(error, 500)
+        ),
+        urgent: false,
+        repeat: 0,
+    }
 }
 
 /// In the journal: the supervisor's agent has judged.

@@ -8,6 +8,7 @@ mod activities;
 mod branch;
 mod briefing;
 mod claude;
+mod deeds;
 mod delivery;
 mod files;
 pub(super) mod hand_in;
@@ -113,9 +114,9 @@ impl EffectPerformer {
     ) -> Result<Outcome, EffectError> {
         let effect = &outgoing.effect;
         match effect {
-            // Actions and concerns have no session.
+            // These have no session.
             Effect::StartSession { .. } | Effect::EndSession { .. } | Effect::Deliver { .. }
-                if matches!(owner, Workflow::Vault(_) | Workflow::Concern(_)) =>
+                if matches!(owner, Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_)) =>
             {
                 Err(not_its_effect(owner, effect))
             }
@@ -134,7 +135,7 @@ impl EffectPerformer {
                             &served.files_of(&run.key().into()).tree,
                         )?;
                     }
-                    Workflow::Vault(_) | Workflow::Concern(_) => {
+                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                         return Err(not_its_effect(owner, effect));
                     }
                 }
@@ -149,7 +150,9 @@ impl EffectPerformer {
             Effect::CleanUp => match owner {
                 Workflow::Task(task) => self.clean_up(served, task),
                 Workflow::Run(run) => self.clean_up_run(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                    Err(not_its_effect(owner, effect))
+                }
             },
             Effect::NotifyQuestion => self.notify_question(owner),
             Effect::ReadResult { generation } => {
@@ -159,17 +162,22 @@ impl EffectPerformer {
             Effect::CallOffLook { hash } => self.call_off_look(of_action(owner, effect)?, hash),
             Effect::FireAction { firing } => self.fire(served, of_action(owner, effect)?, *firing),
             Effect::NotifyAction => self.notify_action(served, of_action(owner, effect)?),
+            Effect::Deed { name, act } => self.deed(served, owner, &outgoing.key, name, act),
             Effect::ClaimIssue => self.claim_issue(served, of_task(owner, effect)?),
             Effect::NotifyNeed { need } => self.notify_need(served, of_run(owner, effect)?, need),
             Effect::SyncBranch => match owner {
                 Workflow::Task(task) => self.sync_branch(served, task),
                 Workflow::Run(run) => self.push_hand_in(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                    Err(not_its_effect(owner, effect))
+                }
             },
             Effect::OpenPullRequest => match owner {
                 Workflow::Task(task) => Self::open_pull_request(served, task),
                 Workflow::Run(run) => self.open_hand_in(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                    Err(not_its_effect(owner, effect))
+                }
             },
             Effect::RunChecks { sha, run } => {
                 self.jobs.check(served, owner, sha, *run);
@@ -189,7 +197,9 @@ impl EffectPerformer {
             Effect::Enqueue { head } => match owner {
                 Workflow::Task(task) => Ok(Self::enqueue(served, task, head)),
                 Workflow::Run(run) => Ok(Self::enqueue_hand_in(served, run, head)),
-                Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                    Err(not_its_effect(owner, effect))
+                }
             },
             Effect::Dequeue => {
                 // What has ended since has left the queue, too.
@@ -212,7 +222,9 @@ impl EffectPerformer {
 fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectError> {
     match owner {
         Workflow::Task(task) => Ok(task),
-        Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+            Err(not_its_effect(owner, effect))
+        }
     }
 }
 
@@ -220,7 +232,9 @@ fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectE
 fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectError> {
     match owner {
         Workflow::Run(run) => Ok(run),
-        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+            Err(not_its_effect(owner, effect))
+        }
     }
 }
 
@@ -228,7 +242,9 @@ fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectErr
 fn of_action<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Entry, EffectError> {
     match owner {
         Workflow::Vault(entry) => Ok(entry),
-        Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) => Err(not_its_effect(owner, effect)),
+        Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+            Err(not_its_effect(owner, effect))
+        }
     }
 }
 

@@ -30,18 +30,13 @@ impl EffectPerformer {
         notice: &Notice,
     ) -> Result<Outcome, EffectError> {
         let id = owner.id();
-        let (topic, link, asks) = match owner {
+        let (link, asks) = match owner {
             Workflow::Task(task) => {
-                let issue = task.key.issue;
-                (Topic::Task(issue), Some(served.forge.issue_link(issue)), task.escalation.is_some())
+                (Some(served.forge.issue_link(task.key.issue)), task.escalation.is_some())
             }
-            Workflow::Run(run) => (Topic::of_formula(&run.formula.name), None, false),
-            Workflow::Vault(entry) => (Topic::Vault(entry.id().clone()), None, false),
-            Workflow::Concern(concern) => {
-                let id = concern.asked.as_ref().and_then(|asked| asked.id);
-                (id.map_or(Topic::Room, Topic::Question), None, false)
-            }
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => (None, false),
         };
+        let topic = topic(owner);
         let project = id.project().clone();
         let posting =
             Posting { key: key.to_owned(), project, topic, link, question: None, notice: notice.clone() };
@@ -67,7 +62,7 @@ impl EffectPerformer {
             question: None,
             notice: match owner {
                 Workflow::Run(run) => words::run::question(run, asked),
-                Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
+                Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                     words::question::notice(asked)
                 }
             },
@@ -105,6 +100,20 @@ impl EffectPerformer {
     /// Tells it in the log alone, once for each key. For the loop itself, which must not wait for itself.
     pub(in crate::daemon) fn log_notice(&self, posting: &Posting) -> std::io::Result<()> {
         log_notice(&self.paths.notices(), posting)
+    }
+}
+
+/// The thread in which a workflow tells people something.
+pub(super) fn topic(owner: &Workflow) -> Topic {
+    match owner {
+        Workflow::Task(task) => Topic::Task(task.key.issue),
+        Workflow::Run(run) => Topic::of_formula(&run.formula.name),
+        Workflow::Vault(entry) => Topic::Vault(entry.id().clone()),
+        Workflow::Concern(concern) => {
+            let id = concern.asked.as_ref().and_then(|asked| asked.id);
+            id.map_or(Topic::Room, Topic::Question)
+        }
+        Workflow::Role(memory) => Topic::of_role(memory.key.role),
     }
 }
 

@@ -82,7 +82,7 @@ impl EffectPerformer {
         self.announce(served, &id, &session)?;
         let (prepared, in_tmux) = match owner {
             Workflow::Task(_) => ("session-prepared", "session-in-tmux"),
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 ("run-session-prepared", "run-session-in-tmux")
             }
         };
@@ -142,7 +142,7 @@ impl EffectPerformer {
         // A run is followed by its steps and its result: without a terminal it is through after its turn.
         let last = match owner {
             Workflow::Task(_) => false,
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => headless,
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => headless,
         };
         let words = AgentInput { operation: "start", text: &line, last };
         self.drivers.say(&id.identity(), running, &epoch(&id.session(generation)), &words)?;
@@ -219,12 +219,14 @@ impl EffectPerformer {
         // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
         let claims = match owner {
             Workflow::Task(_) => opening,
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => Opening::Fresh,
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                Opening::Fresh
+            }
         };
         let prepared = match owner {
             Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
             Workflow::Run(run) => self.prepare_run(served, run, generation, session_files)?,
-            Workflow::Vault(_) | Workflow::Concern(_) => {
+            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 let why = words::daemon::process::not_its_effect(&owner.id().identity(), "start_session");
                 return Err(EffectError::never(why));
             }
@@ -245,7 +247,14 @@ impl EffectPerformer {
                 (Workflow::Task(task), Some(main)) => {
                     self.require_program(served, task, program, &found, main)?;
                 }
-                (Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_), _) => {
+                (
+                    Workflow::Task(_)
+                    | Workflow::Run(_)
+                    | Workflow::Vault(_)
+                    | Workflow::Concern(_)
+                    | Workflow::Role(_),
+                    _,
+                ) => {
                     require_program_of_run(program, &found)?;
                 }
             }
@@ -538,7 +547,7 @@ pub(super) fn first_line(owner: &Workflow, session_files: &SessionFiles, generat
     match owner {
         Workflow::Task(task) => words::message::first_line(task, &prompt.to_string_lossy()),
         Workflow::Run(run) => words::run::first_line(run, &prompt.to_string_lossy()),
-        Workflow::Vault(_) | Workflow::Concern(_) => owner.title().to_owned(),
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => owner.title().to_owned(),
     }
 }
 
@@ -547,7 +556,7 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
     match owner {
         Workflow::Task(_) => served.config.roles.get(owner.role()).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) | Workflow::Concern(_) => None,
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => None,
     }
 }
 

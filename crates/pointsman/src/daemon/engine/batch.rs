@@ -59,6 +59,8 @@ impl Batch {
                 self.number(concern.asked.as_mut(), next);
                 Workflow::Concern(Arc::new(concern))
             }
+            // It asks nobody.
+            Workflow::Role(memory) => Workflow::Role(memory),
         }
     }
 

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pointsman_core::concern::{self, ConcernKey};
-use pointsman_core::ids::{ActionKey, RunKey, TaskKey};
+use pointsman_core::ids::{ActionKey, Number, RoleKey, RunKey, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::QuestionId;
 use pointsman_core::part::session;
+use pointsman_core::role_memory;
 use pointsman_core::run::{self, Run};
 use pointsman_core::task::{self, Exit, Refused, Stage, State, Task};
 use pointsman_core::time::Timestamp;
@@ -82,6 +83,11 @@ impl Input {
     /// An event of a concern with nothing attached.
     pub fn of_concern(key: ConcernKey, event: concern::Event) -> Self {
         Self::of(WorkflowId::Concern(key), Event::Concern(event))
+    }
+
+    /// An event of a role's memory with nothing attached.
+    pub fn of_role(key: RoleKey, event: role_memory::Event) -> Self {
+        Self::of(WorkflowId::Role(key), Event::Role(event))
     }
 
     /// Something became known about the session of a workflow.
@@ -213,6 +219,24 @@ impl Input {
         let refused = after.err();
         let after = after.unwrap_or(before);
         let mut change = self.fill(Change::logged(now, &after.project, &event.entry(before, after)));
+        if let Some(refused) = refused {
+            change.data["refused"] = json!(refused.to_string());
+        }
+        change
+    }
+
+    /// An event that the memory of a role has taken, with the entries of the log that it brings, or has refused.
+    pub(super) fn role_change(
+        &self,
+        now: Timestamp,
+        key: &RoleKey,
+        logged: &[(Option<Number>, log::Entry)],
+        refused: Option<&Refused>,
+    ) -> Change {
+        let remembered = log::Entry::Remembered { name: key.role.to_string() };
+        let (issue, entry) = logged.first().map_or((None, &remembered), |(issue, entry)| (*issue, entry));
+        let mut change = self.change(now, entry);
+        change.issue = issue;
         if let Some(refused) = refused {
             change.data["refused"] = json!(refused.to_string());
         }

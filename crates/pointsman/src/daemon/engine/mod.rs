@@ -32,7 +32,7 @@ use pointsman_store::{
 
 use batch::Batch;
 pub use input::{Input, InputKind};
-use records::{begun, change, is_claim, question_changes, registered};
+use records::{begun, change, is_claim, memories, question_changes, registered, remembered};
 
 use super::budget;
 use super::concerns;
@@ -210,6 +210,7 @@ impl Engine {
             WorkflowId::Run(key) => self.runs.get(key).cloned().map(Workflow::Run),
             WorkflowId::Vault(key) => self.actions.get(key).cloned().map(Workflow::Vault),
             WorkflowId::Concern(key) => self.concerns.get(key).cloned().map(Workflow::Concern),
+            WorkflowId::Role(_) => None,
         }
     }
 
@@ -296,13 +297,14 @@ impl Engine {
             return Ok(Err(Refused::NotNow(questions::why_over(&self.store, id, now)?)));
         }
         match step(&before, event, rules, now) {
-            Ok(Next { workflow, effects, told }) => {
-                let known = self.workflow(&input.workflow).is_some();
+            Ok(Next { workflow, effects, told, logged }) => {
+                // A memory is on disk, or is what it was from the beginning.
+                let known = matches!(workflow, Workflow::Role(_)) || self.workflow(&input.workflow).is_some();
                 let idle = workflow == before && effects.is_empty() && known;
                 if !idle || input.must_be_written() || input.dedup.is_some() {
                     let workflow = batch.numbered(workflow, self.store.next_question());
                     let asked = question_changes(&before, event, &workflow, now);
-                    let mut change = change(input, now, event, &before, Ok(&workflow));
+                    let mut change = change(input, now, event, &before, Ok(&workflow), &logged);
                     change.signals = signals(&before, event, &workflow);
                     change.sessions.extend(registered(&before, &workflow, &rules.config, now));
                     if is_claim(event) {
@@ -318,10 +320,20 @@ impl Engine {
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
                         Workflow::Vault(entry) => change.vault = Some(vault::Entry::clone(entry)),
                         Workflow::Concern(concern) => change.concern = Some(concern.key.clone()),
+                        Workflow::Role(after) => {
+                            change.role = Some(after.key.clone());
+                            if let Workflow::Role(before) = &before {
+                                change.memories.extend(memories(before, after)?);
+                            }
+                        }
                     }
                     change.memories.extend(hand_ins::dismissed(&self.store, &before, &workflow)?);
                     batch.changes.push(change);
                     batch.changes.extend(questions::written(&asked, now));
+                    batch.changes.extend(logged.iter().skip(1).map(|(issue, entry)| {
+                        let change = Change::logged(now, project, entry);
+                        Change { issue: *issue, ..change }
+                    }));
                     batch.workflows.insert(input.workflow.clone(), workflow);
                 }
                 // With the same commit: nobody waits for something that was never told.
@@ -333,7 +345,7 @@ impl Engine {
             Err(refused) => {
                 // What may come again is not remembered as seen: it counts when its time has come.
                 if input.must_be_written() {
-                    let mut change = change(input, now, event, &before, Err(&refused));
+                    let mut change = change(input, now, event, &before, Err(&refused), &[]);
                     change.dedup = None;
                     // The claim of a session that was being replaced is its successor's, who finds the file.
                     if matches!(refused, Refused::Stale(_)) {
@@ -422,6 +434,7 @@ impl Engine {
                     drop(self.concerns.insert(key, concern));
                 }
                 (WorkflowId::Concern(key), _) => drop(self.concerns.remove(&key)),
+                (WorkflowId::Role(_), _) => {}
             }
         }
         self.changed = true;
@@ -459,6 +472,9 @@ impl Engine {
                 // Whatever was never asked about can be raised at any time.
                 let concern = concern.map(|known| known.unwrap_or_else(|| Concern::new(key.clone())));
                 concern.map(|concern| Some(Workflow::Concern(Arc::new(concern))))
+            }
+            WorkflowId::Role(key) => {
+                remembered(&self.store, key).map(|memory| Some(Workflow::Role(Arc::new(memory))))
             }
         };
         match found {
@@ -602,7 +618,7 @@ impl Engine {
     fn wakes(&self, workflow: &Workflow) -> Option<Timestamp> {
         match workflow {
             Workflow::Task(task) => task.wake_at(),
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => {
+            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 workflow.wake_at(self.rules.get(workflow.id().project())?)
             }
         }

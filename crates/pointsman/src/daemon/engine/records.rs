@@ -2,9 +2,11 @@
 
 use pointsman_core::concern;
 use pointsman_core::config::{Config, Runtime};
+use pointsman_core::ids::{Number, RoleKey};
 use pointsman_core::log;
 use pointsman_core::part::question;
 use pointsman_core::part::session;
+use pointsman_core::role_memory::{self, RoleMemory};
 use pointsman_core::run;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::WorkState;
@@ -12,7 +14,7 @@ use pointsman_core::task::{self, Refused};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
 use pointsman_core::workflow::{Event, Workflow};
-use pointsman_store::{Change, SessionRow};
+use pointsman_store::{Change, Error, Memory, SessionRow, Store};
 
 use super::Input;
 
@@ -23,6 +25,7 @@ pub(super) fn change(
     event: &Event,
     before: &Workflow,
     after: Result<&Workflow, &Refused>,
+    logged: &[(Option<Number>, log::Entry)],
 ) -> Change {
     match (before, event, after) {
         (Workflow::Task(before), Event::Task(event), Ok(Workflow::Task(after))) => {
@@ -43,6 +46,9 @@ pub(super) fn change(
         (Workflow::Vault(before), Event::Vault(event), Err(refused)) => {
             input.action_change(now, event, before, Err(refused))
         }
+        (Workflow::Role(before), Event::Role(_), after) => {
+            input.role_change(now, &before.key, logged, after.err())
+        }
         (Workflow::Concern(before), Event::Concern(event), after) => {
             let refused = after.err().map(ToString::to_string);
             let about = before.key.about.clone();
@@ -50,8 +56,12 @@ pub(super) fn change(
         }
         // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
         (
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_),
+            Workflow::Task(_)
+            | Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_),
             _,
         ) => input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new())),
     }
@@ -78,8 +88,12 @@ pub(super) fn question_changes(
             concern::questions(before, after, now)
         }
         (
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_),
+            Workflow::Task(_)
+            | Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_),
+            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_),
             _,
         ) => Vec::new(),
     }
@@ -92,7 +106,7 @@ pub(super) fn is_claim(event: &Event) -> bool {
         Event::Run(event) => {
             matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
         }
-        Event::Vault(_) | Event::Concern(_) => false,
+        Event::Vault(_) | Event::Concern(_) | Event::Role(_) => false,
     }
 }
 
@@ -111,7 +125,7 @@ pub(super) fn registered(
     let model = match after {
         Workflow::Task(_) => config.roles.get(role).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) | Workflow::Concern(_) => return None,
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => return None,
     };
     Some(SessionRow {
         session: id.session(generation),
@@ -149,4 +163,36 @@ pub(super) fn registered(
 pub(super) fn begun(before: &Workflow, after: &Workflow, now: Timestamp) -> Option<WorkState> {
     (before.session().generation == 0 && after.session().generation == 1)
         .then(|| WorkState::begin(after.id().identity(), after.title(), now))
+}
+
+/// What a role remembers, as it is stored: its memory and the count of its results, as far as they changed.
+pub(super) fn memories(before: &RoleMemory, after: &RoleMemory) -> Result<Vec<Memory>, Error> {
+    let role = after.key.role;
+    let memory = match &after.memory {
+        role_memory::Memory::Gardener(memory) => Some(Memory::new(role.as_str(), &**memory)?),
+        role_memory::Memory::Planner(memory) => Some(Memory::new(role.as_str(), &**memory)?),
+        role_memory::Memory::Predictor(memory) => Some(Memory::new(role.as_str(), &**memory)?),
+        role_memory::Memory::Action(memory) => Some(Memory::new(role.as_str(), &**memory)?),
+        role_memory::Memory::Nothing => None,
+    };
+    let memory = memory.filter(|_| before.memory != after.memory);
+    let value = (before.value != after.value)
+        .then(|| Memory::new(RoleMemory::value_name(role), &after.value))
+        .transpose()?;
+    Ok(memory.into_iter().chain(value).collect())
+}
+
+/// Reads what a role remembers. A role that never did anything remembers nothing.
+pub(super) fn remembered(store: &Store, key: &RoleKey) -> Result<RoleMemory, Error> {
+    let (project, name) = (&key.project, key.role.as_str());
+    let mut memory = role_memory::Memory::new(key.role);
+    match &mut memory {
+        role_memory::Memory::Gardener(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
+        role_memory::Memory::Planner(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
+        role_memory::Memory::Predictor(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
+        role_memory::Memory::Action(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
+        role_memory::Memory::Nothing => {}
+    }
+    let value = store.memory(project, &RoleMemory::value_name(key.role))?.unwrap_or_default();
+    Ok(RoleMemory { key: key.clone(), memory, value })
 }

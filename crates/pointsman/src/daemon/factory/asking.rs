@@ -1,27 +1,25 @@
-//! The steps that all roles which ask a model share: one question at a time; of its answer only what rules allow is
-//! done, deed by deed. The plan is written before its first deed is done and each deed before the next, so that
-//! whoever dies in between goes on there; the one deed that may be done twice is the same as once.
+//! The steps that all roles which ask a model share: one question at a time, and one answer. What is done of an answer is
+//! decided by the role's memory, a workflow of the engine; here it is found out that the role's time has come, and that the run
+//! it asked is over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::ids::ProjectName;
-use pointsman_core::log;
-use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::ids::{ProjectName, RoleKey};
+use pointsman_core::notifier::Topic;
 use pointsman_core::role::Role;
+use pointsman_core::role_memory::{Event, Heard, Look, Obstacle};
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::snapshot::Snapshot;
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::{Done, Outcome};
 use pointsman_core::words;
-use pointsman_store::{Change, Memory, Store, Write};
+use pointsman_store::{Store, Write};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::watch::Watch;
-use super::{AskObstacle, RoleReport, is_due, send};
+use super::{AskObstacle, is_due, planner};
 use crate::control::protocol::Reply;
-use crate::daemon::crash::crash_point;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
@@ -31,19 +29,10 @@ use crate::daemon::served::Served;
 /// Who could not ask looks again after this long.
 const HINDERED: Duration = Duration::from_secs(600);
 
-/// What a role that asks a model remembers, and what it does of an answer. Under `asked` it has the run that was asked,
-/// and what.
+/// The memory of a role that asks a model.
 pub(super) trait InspectingRole: Snapshot + Default + Send + 'static {
     /// The role: its thread, and the name under which it is remembered.
     const ROLE: Role;
-    /// Places where tests kill the daemon: a plan is written, a deed is done.
-    const PLACES: [&'static str; 2];
-
-    /// What the log says of a look that asked nobody.
-    fn looked(lines: Vec<String>) -> log::Entry;
-
-    /// What the log says when something came of an answer.
-    fn settled(run: RunId, lines: Vec<String>) -> log::Entry;
 
     /// When it looked last.
     fn looked_at(&self) -> Timestamp;
@@ -51,83 +40,22 @@ pub(super) trait InspectingRole: Snapshot + Default + Send + 'static {
     /// The run that was asked.
     fn asked(&self) -> Option<RunId>;
 
-    /// Reads the answer of a run that is done, and plans what is done of it; a sentence if it is of no use.
-    fn decide(
-        &mut self,
-        world: &EffectPerformer,
-        served: &Served,
-        run: &Run,
-        now: Timestamp,
-    ) -> anyhow::Result<Result<(), String>>;
+    fn hindered(&self) -> Option<&Obstacle>;
 
-    /// How many deeds are planned; nothing without a plan.
-    fn planned(&self) -> Option<usize>;
-
-    /// What of the plan is done.
-    fn done(&mut self) -> &mut Vec<Done>;
-
-    /// Does one deed of the plan. It can be done twice.
-    fn carry_out(
-        &self,
-        place: usize,
-        world: &EffectPerformer,
-        served: &Served,
-        run: &Run,
-    ) -> anyhow::Result<Option<Done>>;
-
-    /// All of the plan is done: what is remembered and told of it.
-    fn close(&mut self, run: &Run, now: Timestamp) -> Closing;
-
-    /// The answer was of no use.
-    fn give_up(&mut self);
-
-    /// Nobody has answered, which is nobody's fault: it is asked again.
-    fn put_back(&mut self);
-}
-
-/// What is told of a plan that was carried out.
-#[derive(Default)]
-pub(super) struct Closing {
-    /// What was not done, and why.
-    pub(super) left: Vec<String>,
-    /// Whether anything came of it.
-    pub(super) useful: bool,
-    /// Further entries of the log, and the issues they are about.
-    pub(super) events: Vec<(u64, log::Entry)>,
-    pub(super) posting: Option<Posting>,
+    /// Whether deeds of an answer are on their way.
+    fn acts(&self) -> bool;
 }
 
 /// A look of a role's.
 #[derive(Clone, Debug)]
 pub struct RoleInspection {
     pub role: Role,
-    /// What the log says if nobody is asked.
-    pub looked: fn(Vec<String>) -> log::Entry,
-    /// What is to be remembered.
-    pub memory: Value,
-    pub version: u32,
+    /// What it saw.
+    pub look: Look,
     /// What is asked; nothing if nobody is.
     pub question: Option<Question>,
     /// Memory that is free; none if nobody knows.
     pub free_memory_mb: Option<u64>,
-}
-
-impl RoleInspection {
-    /// A look of a role, and what it asks.
-    pub(super) fn new<M: InspectingRole>(memory: &M, question: Option<Question>) -> Self {
-        Self {
-            role: M::ROLE,
-            looked: M::looked,
-            memory: json!(memory),
-            version: M::VERSION,
-            question,
-            free_memory_mb: None,
-        }
-    }
-
-    fn remembers(&self, snapshot: Value) -> Memory {
-        Memory { name: self.role.to_string(), version: self.version, snapshot }
-    }
 }
 
 /// A question to a session.
@@ -135,22 +63,7 @@ impl RoleInspection {
 pub struct Question {
     /// What was found, in a few words.
     pub found: String,
-    /// What is remembered of it while it is asked.
-    pub asked: Value,
     pub briefing: String,
-}
-
-/// The outcome of a run that was asked something.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    pub role: Role,
-    pub run: RunId,
-    pub memory: Memory,
-    pub logged: log::Entry,
-    /// Further entries of the log, and the issues they are about.
-    pub events: Vec<(u64, log::Entry)>,
-    /// Whether something came of it; nothing if nobody was heard.
-    pub outcome: Option<Outcome>,
 }
 
 impl Watch {
@@ -161,16 +74,16 @@ impl Watch {
         now: Timestamp,
     ) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
-        let (memory, asked) = self.world.read(|store| {
-            let asked = store.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
-            let asked = asked.map(|run| store.run(project, run)).transpose()?.flatten();
-            Ok::<_, pointsman_store::Error>((due::<M>(store, project, now)?, asked))
+        let (memory, asked, acts) = self.world.read(|store| {
+            let memory = store.memory::<M>(project, M::ROLE.as_str())?.unwrap_or_default();
+            let asked = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten();
+            Ok::<_, pointsman_store::Error>((due::<M>(store, project, now)?, asked, memory.acts()))
         })?;
         match asked {
-            Some(run) if run.status.is_over() => {
+            Some(run) if run.status.is_over() && !acts => {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
                 let name = format!("{} {project}", M::ROLE);
-                self.beside(name, served, now, move |served| apply::<M>(&world, &inbox, served, &run, now));
+                self.beside(name, served, now, move |served| hear(&world, &inbox, served, M::ROLE, &run));
                 Ok(None)
             }
             Some(_) => Ok(None),
@@ -185,98 +98,49 @@ pub(super) fn due<M: InspectingRole>(
     project: &ProjectName,
     now: Timestamp,
 ) -> Result<Option<M>, pointsman_store::Error> {
-    let hindered = store.memory::<Waiting>(project, M::ROLE.as_str())?.and_then(|waiting| waiting.hindered);
+    let memory: M = store.memory(project, M::ROLE.as_str())?.unwrap_or_default();
     // The clock may have been set back.
-    if hindered.is_some_and(|hindered| hindered.at <= now && now.since(hindered.at) < HINDERED) {
+    if memory.hindered().is_some_and(|hindered| hindered.at <= now && now.since(hindered.at) < HINDERED) {
         return Ok(None);
     }
-    let memory: M = store.memory(project, M::ROLE.as_str())?.unwrap_or_default();
-    let waits = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten().is_some();
-    let due = !waits && is_due(store, project, M::ROLE.formula(), memory.looked_at())?;
+    let due = memory.asked().is_none() && is_due(store, project, M::ROLE.formula(), memory.looked_at())?;
     Ok(due.then_some(memory))
 }
 
-/// Does what rules allow of a run's answer, and has it written down.
-fn apply<M: InspectingRole>(
+/// Tells a role what became of the run that it asked, with the issues as they are now.
+fn hear(
     world: &EffectPerformer,
     inbox: &Inbox,
     served: &Served,
+    role: Role,
     run: &Run,
-    now: Timestamp,
 ) -> anyhow::Result<()> {
-    let project = &served.config.name;
-    // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = world.read(|store| store.memory(project, M::ROLE.as_str()))?.unwrap_or_default();
-    if memory.asked() != Some(run.id) {
-        return Ok(());
-    }
-    let remember = |memory: &M| {
-        let memory = Memory { name: M::ROLE.to_string(), version: M::VERSION, snapshot: json!(memory) };
-        let project = project.clone();
-        send(inbox, RoleReport::Remembered { project, role: M::ROLE, run: run.id, memory });
-    };
-    let useless = match (memory.planned(), run.status) {
-        (Some(_), _) => None,
-        (None, Status::Done) => memory.decide(world, served, run, now)?.err(),
-        (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
-            Some(run.reason.clone().unwrap_or_else(|| words::daemon::factory::came_to_nothing().to_owned()))
+    let heard = match run.status {
+        Status::Done => Heard::Answer {
+            result: run.result.clone(),
+            issues: served.forge.open_issues()?,
+            formulas: planner::formulas(world, &served.config)?.into_iter().map(|(name, _)| name).collect(),
+        },
+        Status::Failed | Status::Stopped | Status::Starting | Status::Running => {
+            let nothing = || words::daemon::factory::came_to_nothing().to_owned();
+            Heard::Nothing { why: run.reason.clone().unwrap_or_else(nothing), unheard: run.is_unheard() }
         }
     };
-    let (lines, closing) = match useless {
-        None => {
-            remember(&memory);
-            crash_point(M::PLACES[0]);
-            carry_out(&mut memory, world, served, run, &remember)?;
-            let mut lines: Vec<String> = memory.done().iter().map(|done| done.line.clone()).collect();
-            let closing = memory.close(run, now);
-            lines.extend(closing.left.iter().cloned());
-            (lines, closing)
-        }
-        Some(why) if run.is_unheard() => {
-            memory.put_back();
-            (vec![words::daemon::factory::not_heard(run.id, &why)], Closing::default())
-        }
-        Some(why) => {
-            memory.give_up();
-            (vec![words::daemon::factory::of_no_use(run.id, &why)], Closing::default())
-        }
-    };
-    if let Some(posting) = &closing.posting {
-        world.put_up(posting)?;
-    }
-    let outcome = match closing.useful {
-        true => Some(Outcome::Used),
-        false => (!run.is_unheard()).then_some(Outcome::Noise),
-    };
-    super::tell_pause(world, &served.config, M::ROLE, outcome, now)?;
-    let settled = Settled {
-        role: M::ROLE,
-        run: run.id,
-        memory: Memory::new(M::ROLE.as_str(), &memory)?,
-        logged: M::settled(run.id, lines),
-        events: closing.events,
-        outcome,
-    };
-    send(inbox, RoleReport::Settled { project: project.clone(), settled: Box::new(settled) });
+    // Whoever ends early because the daemon does hears it once more from the next one.
+    let _ = inbox.record(heard_by(role, run, heard));
     Ok(())
 }
 
-/// Does what is left of the plan, and has each deed written down before the next.
-fn carry_out<M: InspectingRole>(
-    memory: &mut M,
-    world: &EffectPerformer,
-    served: &Served,
-    run: &Run,
-    remember: &impl Fn(&M),
-) -> anyhow::Result<()> {
-    while let Some(place) = memory.planned().map(|_| memory.done().len())
-        && let Some(done) = memory.carry_out(place, world, served, run)?
-    {
-        crash_point(M::PLACES[1]);
-        memory.done().push(done);
-        remember(memory);
+/// What a role hears of the run that it asked. What people said to a run that nobody heard is for the next one.
+pub fn heard_by(role: Role, run: &Run, heard: Heard) -> Input {
+    let key = RoleKey { project: run.project.clone(), role };
+    let unheard = matches!(heard, Heard::Nothing { unheard: true, .. });
+    let mut input = Input::of_role(key, Event::Heard { run: run.id, heard });
+    if unheard {
+        let (project, topic) = (run.project.clone(), Topic::of_role(role));
+        input.writes.push(Write::RepliesGivenBack { project, topic, taken_at: run.started_at });
     }
-    Ok(())
+    input
 }
 
 /// Writes a look down, with the run that is asked, if anybody is.
@@ -286,10 +150,17 @@ pub fn ask(
     asking: &RoleInspection,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let RoleInspection { role, memory, question, free_memory_mb, .. } = asking;
+    let RoleInspection { role, look, question, free_memory_mb } = asking;
+    if engine.store().memory::<Waiting>(project, role.as_str())?.is_some_and(|w| w.asked.is_some()) {
+        // Another look was faster: no second run is begun.
+        return Ok(());
+    }
+    let key = RoleKey { project: project.clone(), role: *role };
+    let looked = |run: Option<RunId>, lines: Vec<String>| {
+        Input::of_role(key.clone(), Event::Looked { look: Box::new(look.clone()), run, lines })
+    };
     let Some(question) = question else {
-        let memory = asking.remembers(memory.clone());
-        return engine.write(&[super::remembered(project, memory, now)]).map(drop);
+        return engine.take(&[looked(None, Vec::new())], now).map(drop);
     };
     let drafted = match super::hindrance(engine, project, *role, *free_memory_mb, now)? {
         Some(hindrance) => Err(hindrance),
@@ -302,129 +173,31 @@ pub fn ask(
                 AskObstacle { why, passes: false }
             }),
     };
-    match drafted {
+    let inputs = match drafted {
         Ok(run) => {
             let said = engine.store().replies(project, &Topic::of_role(*role))?;
             let words = said.iter().map(|row| (row.said.by.as_str(), row.said.words.as_str()));
             let briefing = format!("{}{}", question.briefing, words::run::said(words));
-            let run = Run { briefing: Some(briefing), ..run };
-            let mut memory = memory.clone();
-            memory["asked"] = json!([run.id, question.asked]);
-            let mut input = Input::begin(run);
-            input.memories.push(asking.remembers(memory));
-            input.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
-            engine.take(&[input], now).map(drop)
+            let mut asks = looked(Some(run.id), Vec::new());
+            asks.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
+            vec![asks, Input::begin(Run { briefing: Some(briefing), ..run })]
         }
         Err(AskObstacle { why, passes: true }) => {
-            hindered(engine, project, asking, &question.found, why, now)
+            let found = question.found.clone();
+            vec![Input::of_role(key, Event::Hindered { found, why })]
         }
         Err(AskObstacle { why, passes: false }) => {
-            let lines = vec![words::daemon::factory::asked_nobody(&question.found, &why)];
-            let mut change = Change::logged(now, project, &(asking.looked)(lines));
-            change.memories.push(asking.remembers(memory.clone()));
-            engine.write(&[change]).map(drop)
+            vec![looked(None, vec![words::daemon::factory::asked_nobody(&question.found, &why)])]
         }
-    }
+    };
+    engine.take(&inputs, now).map(drop)
 }
-
-/// Writes down how far the work on a run's answer is.
-pub(super) fn remember(
-    engine: &mut Engine,
-    project: &ProjectName,
-    role: Role,
-    run: RunId,
-    memory: &Memory,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    if waits_for(engine, project, role, run)? {
-        engine.write(&[super::remembered(project, memory.clone(), now)])?;
-    }
-    Ok(())
-}
-
-/// Writes down what came of a run. Twice is the same as once.
-pub fn settle(
-    engine: &mut Engine,
-    project: &ProjectName,
-    settled: &Settled,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let Settled { role, run, memory, logged, events, outcome } = settled;
-    if !waits_for(engine, project, *role, *run)? {
-        return Ok(());
-    }
-    let mut change = Change::logged(now, project, logged);
-    change.memories.push(memory.clone());
-    if outcome.is_none()
-        && let Some(run) = engine.store().run(project, *run)?
-    {
-        let (project, topic) = (project.clone(), Topic::of_role(*role));
-        change.writes.push(Write::RepliesGivenBack { project, topic, taken_at: run.started_at });
-    }
-    let more = events.iter().map(|(issue, entry)| {
-        let change = Change::logged(now, project, entry);
-        Change { issue: Some(*issue), ..change }
-    });
-    let mut changes: Vec<Change> = [change].into_iter().chain(more).collect();
-    changes.extend(super::count(engine, project, *role, *outcome, &mut super::Counted::new(), now)?);
-    engine.write(&changes).map(drop)
-}
-
-/// Nobody can be asked just now. The role's time is not used up by that: it looks again in a while, and says so once.
-fn hindered(
-    engine: &mut Engine,
-    project: &ProjectName,
-    asking: &RoleInspection,
-    found: &str,
-    why: String,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let role = asking.role;
-    let before: Waiting = engine.store().memory(project, role.as_str())?.unwrap_or_default();
-    let said = before.hindered.is_some_and(|before| before.why == why);
-    let Raw(mut memory) = engine.store().memory(project, role.as_str())?.unwrap_or_else(|| Raw(json!({})));
-    memory["hindered"] = json!(LastObstacle { why: why.clone(), at: now });
-    let memory = asking.remembers(memory);
-    if said {
-        return engine.write(&[super::remembered(project, memory, now)]).map(drop);
-    }
-    let lines = vec![words::daemon::factory::asks_later(found, &why)];
-    let mut change = Change::logged(now, project, &(asking.looked)(lines));
-    change.memories.push(memory);
-    engine.write(&[change]).map(drop)
-}
-
-/// A memory as it is stored, whichever role's it is.
-#[derive(Deserialize, Serialize)]
-#[serde(transparent)]
-struct Raw(Value);
-
-impl Snapshot for Raw {}
 
 /// What every role that asks remembers.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Waiting {
     asked: Option<(RunId, Value)>,
-    hindered: Option<LastObstacle>,
 }
 
 impl Snapshot for Waiting {}
-
-/// What kept it from asking, and when it last did.
-#[derive(Deserialize, Serialize)]
-struct LastObstacle {
-    why: String,
-    at: Timestamp,
-}
-
-/// Whether this run is the one that the role has asked and not heard yet.
-fn waits_for(
-    engine: &Engine,
-    project: &ProjectName,
-    role: Role,
-    run: RunId,
-) -> Result<bool, pointsman_store::Error> {
-    let waiting: Waiting = engine.store().memory(project, role.as_str())?.unwrap_or_default();
-    Ok(waiting.asked.is_some_and(|(asked, _)| asked == run))
-}

@@ -4,7 +4,8 @@
 //! `watch` is the thread that looks when a role is due. `collect` reads the machine and the project, `logs` the ends
 //! of logs, `ground` the state of the repository. `remedy` carries out safe remedies. `supervisor`, `gardener`,
 //! `predictor` and `planner` are the roles. `asking` is shared by the roles that ask a model, and `results` follows
-//! the outcome of their work. Only functions that take an engine write; everything else runs beside the loop and
+//! the outcome of their work. What a role remembers is a workflow of the engine, and its deeds on the forge are effects:
+//! `pointsman_core::role_memory`. Only functions that take an engine write; everything else runs beside the loop and
 //! sends.
 
 mod asking;
@@ -20,16 +21,14 @@ pub(crate) mod results;
 mod supervisor;
 mod watch;
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
-use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
-use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::ids::{ProjectName, RoleKey, Sha};
 use pointsman_core::log;
-use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
-use pointsman_core::run::{Run, RunId};
+use pointsman_core::role_memory::{self, RoleMemory};
+use pointsman_core::run::Run;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::ScheduleMemory;
 use pointsman_core::value::{Following, Outcome, ResultOver, RoleValue};
@@ -38,7 +37,7 @@ use pointsman_store::{Change, Memory, Store};
 use pointsman_view::health::Health;
 use pointsman_view::role::{LookOrdered, Resumed};
 
-pub use asking::{Question, RoleInspection, Settled, ask, settle};
+pub use asking::{Question, RoleInspection, ask, heard_by};
 pub use collect::ForgeIssues;
 pub(crate) use collect::{ForgeKnowledge, collect, whole_machine};
 pub(crate) use logs::tails;
@@ -52,9 +51,8 @@ use super::answer::{done, failed};
 use super::budget;
 use super::clock;
 use super::effects::{EffectPerformer, chain};
-use super::engine::Engine;
+use super::engine::{Engine, Input};
 use super::inbound::{Inbox, ThreadReport};
-use super::notifier;
 use super::served::Served;
 use super::timetable;
 use crate::control::protocol::{FailureKind, Fix, Reply};
@@ -72,17 +70,8 @@ pub(crate) enum RoleReport {
         /// What was found, and what is asked.
         asking: Box<RoleInspection>,
     },
-    /// The work on a run's answer goes on.
-    Remembered { project: ProjectName, role: Role, run: RunId, memory: Memory },
-    /// Something came of a run that a role asked, or nothing.
-    Settled { project: ProjectName, settled: Box<Settled> },
     /// A run of the supervisor's was heard.
     Judged { project: ProjectName, run: Box<Run> },
-    Predicted {
-        project: ProjectName,
-        /// What was found and filed.
-        predicted: Box<predictor::Predicted>,
-    },
     /// It is known what became of what roles did.
     Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
@@ -132,22 +121,12 @@ pub(super) fn take(
         }
         RoleReport::Inspected { project, asking } => ask(engine, project, asking, now),
         RoleReport::Judged { project, run } => supervisor::settle(engine, project, run, now),
-        RoleReport::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        RoleReport::Remembered { project, role, run, memory } => {
-            asking::remember(engine, project, *role, *run, memory, now)
-        }
-        RoleReport::Settled { project, settled } => settle(engine, project, settled, now),
     }
 }
 
 /// Reads what a role's results were worth so far.
 pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<RoleValue, pointsman_store::Error> {
-    Ok(store.memory(project, &value_name(role))?.unwrap_or_default())
-}
-
-/// The name under which that is remembered.
-fn value_name(role: Role) -> String {
-    format!("value.{role}")
+    Ok(store.memory(project, &RoleMemory::value_name(role))?.unwrap_or_default())
 }
 
 /// A memory changed, and nothing is to be said about it.
@@ -157,32 +136,10 @@ fn remembered(project: &ProjectName, memory: Memory, now: Timestamp) -> Change {
     change
 }
 
-/// Values that are about to be written: several results of one role may be counted together.
-type Counted = BTreeMap<Role, RoleValue>;
-
-/// Counts a result, if there is one. A role that makes nothing but noise is paused, and people are told.
-fn count(
-    engine: &Engine,
-    project: &ProjectName,
-    role: Role,
-    outcome: Option<Outcome>,
-    counted: &mut Counted,
-    now: Timestamp,
-) -> Result<Option<Change>, pointsman_store::Error> {
-    let (Some(config), Some(outcome)) = (engine.config(project), outcome) else { return Ok(None) };
-    let mut value = match counted.get(&role) {
-        Some(value) => value.clone(),
-        None => value(engine.store(), project, role)?,
-    };
-    let paused = value.count(outcome, &config, now);
-    let used = outcome == Outcome::Used;
-    let mut change = Change::logged(now, project, &log::Entry::RoleCounted { role, used, paused });
-    change.memories.push(Memory::new(value_name(role), &value)?);
-    if paused {
-        change.writes.extend(notifier::planned(engine, &pause(project, role, &value), now)?);
-    }
-    counted.insert(role, value);
-    Ok(Some(change))
+/// A result of a role counts. One that makes nothing but noise is paused.
+fn counted(project: &ProjectName, role: Role, outcome: Outcome) -> Input {
+    let key = RoleKey { project: project.clone(), role };
+    Input::of_role(key, role_memory::Event::Counted { outcome })
 }
 
 /// Why a role may not ask a model now, if so: it makes only noise, a budget is used up, memory is short.
@@ -216,14 +173,8 @@ struct AskObstacle {
 
 /// A person lets a role ask again.
 pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: Role) -> Reply {
-    let now = clock::now();
-    let written = value(engine.store(), project, role).and_then(|mut value| {
-        value.resume();
-        let mut change = Change::logged(now, project, &log::Entry::RoleResumed { role });
-        change.memories.push(Memory::new(value_name(role), &value)?);
-        engine.write(&[change])
-    });
-    match written {
+    let key = RoleKey { project: project.clone(), role };
+    match engine.take(&[Input::of_role(key, role_memory::Event::Resumed)], clock::now()) {
         Ok(_) => done(Resumed { role, paused_at: None }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
@@ -248,34 +199,6 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
         Ok(_) => done(LookOrdered { role }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
-}
-
-/// What people are told of a role that is paused. Its key is the same until the result is counted.
-fn pause(project: &ProjectName, role: Role, value: &RoleValue) -> Posting {
-    Posting {
-        key: format!("noise:{project}:{role}:{}", value.noise),
-        project: project.clone(),
-        topic: Topic::of_role(role),
-        link: None,
-        question: None,
-        notice: words::gardener::paused(project, role),
-    }
-}
-
-/// Before a result is counted: if it is the one too many, that stands in the log first.
-fn tell_pause(
-    world: &EffectPerformer,
-    config: &Config,
-    role: Role,
-    outcome: Option<Outcome>,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let Some(outcome) = outcome else { return Ok(()) };
-    let mut value = world.read(|store| value(store, &config.name, role))?;
-    if value.count(outcome, config, now) {
-        world.put_up(&pause(&config.name, role, &value))?;
-    }
-    Ok(())
 }
 
 /// How well a project and the machine are right now, as scripts see it.

@@ -57,9 +57,6 @@ impl Watch {
         if let Some(error) = unread.into_inner() {
             return Err(error.into());
         }
-        for outcome in &over {
-            super::tell_pause(&self.world, &served.config, outcome.role, counts(outcome), now)?;
-        }
         if following != before {
             let (project, following) = (project.clone(), Box::new(following));
             send(&self.inbox, RoleReport::Followed { project, following, over });
@@ -134,19 +131,19 @@ pub(super) fn write(
     if before == *following {
         return Ok(());
     }
-    let (mut changes, mut counted) = (Vec::new(), super::Counted::new());
+    let (mut changes, mut counted) = (Vec::new(), Vec::new());
     for outcome in over {
         let (role, became) = (outcome.role, outcome.became.name().to_owned());
         let logged = log::Entry::ResultOver { role, outcome: became };
         changes.push(Change { issue: Some(outcome.issue), ..Change::logged(now, project, &logged) });
-        changes.extend(super::count(engine, project, outcome.role, counts(outcome), &mut counted, now)?);
+        counted.extend(counts(outcome).map(|counts| super::counted(project, role, counts)));
     }
     let memory = Memory::new(NAME, following)?;
     match changes.first_mut() {
         Some(first) => first.memories.push(memory),
         None => changes.push(super::remembered(project, memory, now)),
     }
-    engine.write(&changes).map(drop)
+    engine.take_with(&counted, changes, now).map(drop)
 }
 
 /// Writes down what was taken back, and up to where main was looked at.

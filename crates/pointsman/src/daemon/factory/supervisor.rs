@@ -164,9 +164,9 @@ pub fn settle(
     let lines = vec![words::daemon::factory::run_says(run.id, said)];
     let mut change = Change::logged(now, project, &log::Entry::SupervisorJudged { run: run.id, lines });
     change.memories.push(pointsman_store::Memory::new(NAME, &memory)?);
-    let mut changes = vec![change];
-    changes.extend(super::count(engine, project, ROLE, outcome, &mut super::Counted::new(), now)?);
-    engine.write(&changes).map(drop)
+    let counted: Vec<Input> =
+        outcome.map(|outcome| super::counted(project, ROLE, outcome)).into_iter().collect();
+    engine.take_with(&counted, vec![change], now).map(drop)
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.

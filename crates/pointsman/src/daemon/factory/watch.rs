@@ -80,11 +80,10 @@ impl Watch {
             send(&self.inbox, RoleReport::Heard { project: project.clone() });
         }
         if let Some(run) = answered {
-            let (posting, outcome) = supervisor::judged(&run);
+            let (posting, _) = supervisor::judged(&run);
             if let Some(posting) = posting {
                 self.world.put_up(&posting)?;
             }
-            super::tell_pause(&self.world, config, supervisor::ROLE, outcome, now)?;
             send(&self.inbox, RoleReport::Judged { project: project.clone(), run: Box::new(run) });
             return Ok(());
         }

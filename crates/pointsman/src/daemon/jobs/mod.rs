@@ -148,7 +148,11 @@ impl Jobs {
         let of_tasks = picture.values().filter_map(|workflow| match workflow {
             Workflow::Task(task) if task.key.project == served.config.name => Some(&task.contribution.branch),
             // What a role hands in and cannot land, people may want all the same.
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) => None,
+            Workflow::Task(_)
+            | Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_) => None,
         });
         let of_tasks: BTreeSet<String> = of_tasks.cloned().collect();
         self.submit(format!("wishes {}", served.config.name), served, move |jobs, served| {

@@ -2,7 +2,7 @@
 //! carries the step out.
 //!
 //! It is level-triggered: every look lists the open pull requests and does what is missing. A request for a review is
-//! a run, an answer is the result of that run, and a posted review is on the forge, so nothing else has to survive a
+//! a run, an answer is the result of that run, and posting it is a deed of that run, so nothing else has to survive a
 //! crash. `change` examines a change, and `post` posts the review. [`super::runs`] runs the session.
 
 mod change;
@@ -13,6 +13,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_adapters::process::free_memory_mb;
+use pointsman_core::deed::{Act, Ending};
 use pointsman_core::forge::PullRequest;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
@@ -113,7 +114,7 @@ impl Reviews {
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
         let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
         let runs: Vec<&Run> = about.iter().filter(|run| is_of(run, &head)).collect();
-        let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run)).collect();
+        let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run, &head)).collect();
         let look = |ci| {
             let primary = served.primary.as_str();
             plan(&ReviewFacts { pr: &pr, primary, reviewer, ci, attempts: &attempts })
@@ -129,14 +130,17 @@ impl Reviews {
             Next::Nothing => {
                 Ok(pr.reviews.iter().any(|review| review.author == reviewer && review.sha == head))
             }
-            Next::Post { attempt } => self.post(served, &pr, &head, task, runs[attempt]),
+            Next::Post { attempt } => {
+                self.post(&pr, &head, runs[attempt]);
+                Ok(false)
+            }
             Next::Ask { unusable } => {
-                let failed: Vec<&Run> = failed(&runs);
-                self.tell_unusable(served, &pr, &head, &failed[..unusable.min(failed.len())])?;
+                let failed: Vec<&Run> = failed(&runs, &head);
+                self.tell_unusable(&pr, &head, &failed[..unusable.min(failed.len())]);
                 self.ask(served, &pr, &head, task, &about)
             }
             Next::GiveUp => {
-                self.tell_unusable(served, &pr, &head, &failed(&runs))?;
+                self.tell_unusable(&pr, &head, &failed(&runs, &head));
                 let why = runs
                     .last()
                     .and_then(|run| run.reason.as_deref())
@@ -170,8 +174,9 @@ impl Reviews {
         let formula = self.world.accepted_formula(served, FORMULA)?;
         let inputs = inputs(served, pr, head, &examined, &formula)?;
         let same = |run: &&Run| matches!(&run.subject, Some(Subject::Review { inputs: known, .. }) if *known == inputs);
-        if let Some(run) = about.iter().filter(same).find(|run| attempt(run) == Attempt::Answered) {
-            return self.post(served, pr, head, task, run);
+        if let Some(run) = about.iter().filter(same).find(|run| attempt(run, head) == Attempt::Answered) {
+            self.post(pr, head, run);
+            return Ok(false);
         }
         let subject = Subject::Review { pr: pr.number, sha: head.clone(), inputs };
         let (written, answer) = sync_channel(1);
@@ -191,36 +196,27 @@ impl Reviews {
         }
     }
 
-    fn post(
-        &self,
-        served: &Served,
-        pr: &PullRequest,
-        head: &Sha,
-        task: Option<&Task>,
-        run: &Run,
-    ) -> anyhow::Result<bool> {
-        let answer = Answer::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
-        let examined = examine(served, pr, head, task.map(|task| task.key.issue))?;
-        post(served, pr.number, head, &answer, &examined)?;
-        self.world.jobs.inbox.report(ThreadReport::AskForge { project: served.config.name.clone() });
-        Ok(true)
+    /// Wants the answer of a run posted. The run knows whether it was wanted before.
+    fn post(&self, pr: &PullRequest, head: &Sha, run: &Run) {
+        let act = Act::PostReview { pr: pr.number, head: head.clone() };
+        self.want(run, posting(head), act);
     }
 
     /// An answer that could not be used is told on the pull request, once each.
-    fn tell_unusable(
-        &self,
-        served: &Served,
-        pr: &PullRequest,
-        head: &Sha,
-        runs: &[&Run],
-    ) -> anyhow::Result<()> {
+    fn tell_unusable(&self, pr: &PullRequest, head: &Sha, runs: &[&Run]) {
         for (place, run) in runs.iter().enumerate() {
             let why = run.reason.as_deref().unwrap_or(words::daemon::review::no_review_written());
             let body = words::review::unusable(head, why, place + 1);
             let marker = format!("review-error:{head}:{}", place + 1);
-            served.forge.comment_on_pull_request_once(pr.number, &marker, &body)?;
+            self.want(run, "unusable".to_owned(), Act::Remark { pr: pr.number, marker, body });
         }
-        Ok(())
+    }
+
+    fn want(&self, run: &Run, name: String, act: Act) {
+        if run.deeds.get(&name).is_none() {
+            let event = RunEvent::DeedWanted { name, act };
+            self.world.jobs.inbox.tell(Input::of_run(run.key(), event));
+        }
     }
 
     /// A person has to review it: asked by the task, or by a notice if it is nobody's task.
@@ -262,12 +258,21 @@ fn is_of(run: &Run, head: &Sha) -> bool {
     matches!(&run.subject, Some(Subject::Review { sha, .. }) if sha == head)
 }
 
-fn failed<'r>(runs: &[&'r Run]) -> Vec<&'r Run> {
-    runs.iter().copied().filter(|run| attempt(run) == Attempt::Unusable).collect()
+fn failed<'r>(runs: &[&'r Run], head: &Sha) -> Vec<&'r Run> {
+    runs.iter().copied().filter(|run| attempt(run, head) == Attempt::Unusable).collect()
 }
 
-fn attempt(run: &Run) -> Attempt {
+/// The name of the deed that posts the answer of a run about a head.
+fn posting(head: &Sha) -> String {
+    format!("review/{head}")
+}
+
+fn attempt(run: &Run, head: &Sha) -> Attempt {
     match run.status {
+        // The forge does not take its review: a person has to write one.
+        Status::Done if matches!(run.deeds.get(&posting(head)), Some(Some(Ending::Refused { .. }))) => {
+            Attempt::Stopped
+        }
         Status::Starting | Status::Running => Attempt::UnderWay,
         Status::Done if Answer::read(run.result.as_ref()).is_ok() => Attempt::Answered,
         Status::Done | Status::Failed => Attempt::Unusable,

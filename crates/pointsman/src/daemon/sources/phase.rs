@@ -244,6 +244,6 @@ fn cursor(id: &WorkflowId) -> String {
     match id {
         WorkflowId::Task(key) => format!("phase-{}", key.issue),
         WorkflowId::Run(key) => format!("phase-{key}"),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) => format!("phase-{id}"),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => format!("phase-{id}"),
     }
 }

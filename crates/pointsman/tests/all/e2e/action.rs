@@ -1,6 +1,5 @@
 //! The action agent: operational tasks, from an issue to its end.
 
-use pointsman::daemon::crash::ACTION_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
@@ -81,22 +80,4 @@ fn e2e_an_action_that_fails_blocks_its_issue_and_is_tried_again_when_a_person_sa
         blocked["comments"][0]["body"].as_str().unwrap().contains("there is no formula nothing"),
         "{blocked}"
     );
-}
-
-#[test]
-fn e2e_kill_the_daemon_while_an_action_is_told() {
-    let daemon = with_actions().build();
-    for place in ACTION_NAMES {
-        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
-        let issue = file(&daemon, place, &answer("Counted."), "idle");
-        daemon.wait_for_death();
-        daemon.start();
-        let closed = wait_issue(&daemon, issue, "its end", |issue| issue["state"] == "closed");
-        assert_eq!(closed["comments"].as_array().unwrap().len(), 1, "{place}: told once");
-        // Closed is not the last that is done to it.
-        wait_issue(&daemon, issue, "its labels to go", |issue| issue["labels"] == json!([]));
-        daemon.stop_daemon();
-    }
-    let runs = daemon.json(&["run", "list"]);
-    assert_eq!(runs.as_array().unwrap().len(), ACTION_NAMES.len(), "each was done once: {runs}");
 }

@@ -88,7 +88,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         &BY_RULES,
     ),
     (
-        "sessions and people that answer roles: e2e::gardener and e2e::planner, which have their own kills, and e2e::health",
+        "sessions and people that answer roles, and deeds on the forge: e2e::gardener, which has its own kills, the simulation, which plays every event of a role's memory, and e2e::health",
         &[
             "event:supervisor_judged",
             "event:supervisor_heard",
@@ -100,6 +100,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "event:prediction_triaged",
             "event:role_resumed",
             "event:remembered",
+            "event:run_deed",
         ],
     ),
     ("reports of Claude Code's hooks: e2e_kill_at_the_commits_of_hook_reports", &BY_HOOKS),

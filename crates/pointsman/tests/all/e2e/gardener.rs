@@ -1,6 +1,6 @@
 //! The gardener: asks when something is new, does what rules allow, and is silent otherwise.
 
-use pointsman::daemon::crash::GARDENER_NAMES;
+use pointsman::daemon::crash::DEED_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::json;
 
@@ -95,7 +95,7 @@ fn e2e_gardener_bundles_dust_and_keeps_nothing_of_a_bad_answer() {
 
 #[test]
 fn e2e_gardener_killed_on_the_way_does_everything_once() {
-    for place in GARDENER_NAMES {
+    for place in DEED_NAMES {
         let daemon = gardened().start();
         let first = file(&daemon, "Export orders as CSV", GOOD, None);
         let second = file(&daemon, "CSV export of orders", GOOD, None);

@@ -1,6 +1,5 @@
 //! The planner: judges predictions, names gaps, does what rules allow of it, and is silent when nothing is new.
 
-use pointsman::daemon::crash::PLANNER_NAMES;
 use pointsman_testkit::fake_forgejo::{FakeForgejo, Faults, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
@@ -319,43 +318,4 @@ fn e2e_planner_that_is_hostile_achieves_nothing() {
         assert!(lines.contains(&why), "{why}: {lines:#?}");
     }
     assert_eq!(daemon.json(&["vault", "list"]), json!([]));
-}
-
-#[test]
-fn e2e_planner_killed_on_the_way_does_everything_once() {
-    for place in PLANNER_NAMES {
-        let daemon = planned().start();
-        let [disk, die] = ["The disk fills", "Sessions die more often"].map(|what| predict(&daemon, what));
-        says(
-            &daemon,
-            &json!({
-                "triage": [promote(disk, "backlog", "Remove old logs", 5), verdict(die, "dismiss", "one bad night")],
-                "issues": [gap("Weigh pears at the till", 9)],
-            }),
-        );
-        let_due(&daemon, "run-planner");
-        // The second deed: the first is remembered then, and not done again, whatever became of its issue.
-        let second = place == "planner-deed-done";
-        let at = if second { format!("{place}:2") } else { place.to_owned() };
-        daemon.start_with(&[("POINTSMAN_CRASH_AT", &at)]);
-        daemon.wait_for_death();
-        if second {
-            daemon.json(&["forge", "issue", "close", "3"]);
-        }
-        daemon.start();
-        wait_journal(&daemon, "planner", &format!("dismissed #{die}"));
-        let expected =
-            ["The disk fills", "Sessions die more often", "Weigh pears at the till", "Remove old logs"];
-        assert_eq!(titles(&daemon), expected, "{place}");
-        for prediction in [disk, die] {
-            assert_eq!(
-                (daemon.comments(prediction).len(), daemon.labels(prediction)),
-                (1, vec!["prediction/actioned".to_owned()]),
-                "{place}"
-            );
-            assert_eq!(daemon.issue(prediction)["state"], "closed", "{place}");
-        }
-        let told = daemon.notices().iter().filter(|notice| notice["topic"] == "agent/planner").count();
-        assert_eq!((told, times(&daemon)), (1, 1), "{place}");
-    }
 }

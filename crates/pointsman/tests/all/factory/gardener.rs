@@ -1,16 +1,17 @@
 //! The gardener: whom it asks, and when it stops asking.
 
 use pointsman::daemon::factory::gardener::{look, memory};
-use pointsman::daemon::factory::{ForgeIssues, Settled, ask, settle, value};
+use pointsman::daemon::factory::{ForgeIssues, ask, heard_by, value};
 use pointsman_core::chat::Reply;
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::log;
+use pointsman_core::gardener::RepositoryFacts;
 use pointsman_core::notifier::Topic;
 use pointsman_core::role::Role;
+use pointsman_core::role_memory::Heard;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
-use pointsman_store::{Change, Memory, NewReply};
+use pointsman_store::{Change, NewReply};
 
 use super::{Stage, at, shop};
 
@@ -36,7 +37,8 @@ impl Stage {
         let seen = ForgeIssues { issues: issues.to_vec(), at: at(minute) };
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
-            let looked = look(&seen, &before, &self.config(), at(minute));
+            let ground = (RepositoryFacts::default(), false);
+            let looked = look(&seen, ground, &before, &self.config(), at(minute));
             ask(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
         }
     }
@@ -45,18 +47,10 @@ impl Stage {
     fn answer(&mut self, minute: i64, outcome: impl Into<Option<Outcome>>) {
         let outcome = outcome.into();
         for run in self.end_runs(minute) {
-            let mut after = memory(self.engine.store(), &shop()).unwrap();
-            after.asked = None;
-            let settled = Settled {
-                role: Role::Gardener,
-                run: run.id,
-                memory: Memory::new("gardener", &after).unwrap(),
-                logged: log::Entry::GardenerGroomed { run: run.id, lines: vec!["noise".to_owned()] },
-                events: Vec::new(),
-                outcome,
-            };
-            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
-            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
+            let heard = Heard::Nothing { why: "noise".to_owned(), unheard: outcome.is_none() };
+            let heard = heard_by(Role::Gardener, &run, heard);
+            let answers = self.engine.take(&[heard.clone(), heard], at(minute)).unwrap();
+            assert!(answers[0].is_ok() && answers[1].is_err(), "once: {answers:?}");
         }
     }
 }
@@ -86,8 +80,7 @@ fn a_role_that_makes_only_noise_is_paused_and_said() {
     assert_eq!(stage.runs().len(), 15, "14 days and one");
     let worth = value(stage.engine.store(), &shop(), Role::Gardener).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (15, Some(at(14 * day + 10))), "each result counts once");
-    let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
-    assert_eq!(titles, ["shop: no model is asked for the gardener any more"]);
+    assert_eq!(stage.told_by(Role::Gardener), ["shop: no model is asked for the gardener any more"]);
     let said = stage.events("gardener_looked").pop().unwrap();
     assert!(said.data["lines"][0].as_str().unwrap().contains("pointsman roles resume gardener"), "{said:?}");
 }

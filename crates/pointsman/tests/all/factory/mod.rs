@@ -11,11 +11,13 @@ use std::sync::Arc;
 
 use pointsman::daemon::engine::{Engine, Input};
 use pointsman_core::config::Config;
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, RoleKey};
 use pointsman_core::part::session;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Event, Run};
-use pointsman_core::task::Exit;
+use pointsman_core::task::{Effect, Exit};
 use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{Change, EventFilter, EventRow, NoticeRow, ProjectRow, RunScope, Store, Write};
 
 const MINUTE: i64 = 60_000;
@@ -87,6 +89,29 @@ impl Stage {
         let mut notices = self.engine.store().notices(Some(&shop()), 1000).unwrap();
         notices.reverse();
         notices
+    }
+
+    /// The orders of a role that are not carried out yet.
+    fn orders_of(&mut self, role: Role) -> Vec<Effect> {
+        let id = WorkflowId::Role(RoleKey { project: shop(), role });
+        let pending = self.engine.store().pending_effects(&id).unwrap();
+        pending.into_iter().map(|outgoing| outgoing.effect).collect()
+    }
+
+    /// The titles of what a role tells people.
+    fn told_by(&mut self, role: Role) -> Vec<String> {
+        let orders = self.orders_of(role).into_iter();
+        orders
+            .filter_map(|effect| if let Effect::Notify(notice) = effect { Some(notice.title) } else { None })
+            .collect()
+    }
+
+    /// The names of the deeds that a role has ordered.
+    fn deeds_of(&mut self, role: Role) -> Vec<String> {
+        let orders = self.orders_of(role).into_iter();
+        orders
+            .filter_map(|effect| if let Effect::Deed { name, .. } = effect { Some(name) } else { None })
+            .collect()
     }
 
     fn events(&mut self, kind: &str) -> Vec<EventRow> {

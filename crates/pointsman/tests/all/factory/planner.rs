@@ -1,15 +1,17 @@
 //! The planner, on a clock of our own: when it asks, and when it does not.
 
+use pointsman::daemon::engine::Input;
 use pointsman::daemon::factory::planner::{look, memory};
-use pointsman::daemon::factory::{Settled, ask, settle, value};
+use pointsman::daemon::factory::{ask, heard_by, value};
 use pointsman::daemon::timetable::{ProjectFacts, remembered, tick};
+use pointsman_core::deed::Ending;
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::log;
-use pointsman_core::planner::{Document, Plan, PlanInputs};
+use pointsman_core::ids::RoleKey;
+use pointsman_core::planner::{Document, PlanInputs};
 use pointsman_core::role::Role;
+use pointsman_core::role_memory::{Event, Heard};
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::Outcome;
-use pointsman_store::Memory;
+use serde_json::json;
 
 use super::{Stage, at, shop};
 
@@ -46,32 +48,26 @@ impl Stage {
         }
     }
 
-    /// The run that is under way is over: nothing is to be done of its answer, or it has none.
-    fn planned(&mut self, minute: i64, plan: Option<Plan>) {
+    /// The run that is under way is over: it has an answer, which is carried out, or none.
+    fn planned(&mut self, minute: i64, answer: bool) {
         for run in self.end_runs(minute) {
-            let mut after = memory(self.engine.store(), &shop()).unwrap();
-            let outcome = if plan.is_some() { Outcome::Used } else { Outcome::Noise };
-            match &plan {
-                Some(plan) => {
-                    after.plan = Some(plan.clone());
-                    after.settle().unwrap();
-                }
-                None => after.heard_nothing_useful(),
-            }
-            let settled = Settled {
-                role: Role::Planner,
-                run: run.id,
-                memory: Memory::new("planner", &after).unwrap(),
-                logged: log::Entry::PlannerPlanned { run: run.id, lines: vec!["planned".to_owned()] },
-                events: vec![(
-                    1,
-                    log::Entry::PredictionTriaged { issue: 1, verdict: "watch".to_owned(), run: run.id },
-                )],
-                outcome: Some(outcome),
+            let watch =
+                json!({ "triage": [{ "issue": 1, "verdict": "watch", "why": "later" }], "issues": [] });
+            let issues = vec![prediction(1, "The disk fills")];
+            let heard = match answer {
+                true => Heard::Answer { result: Some(watch), issues, formulas: Vec::new() },
+                false => Heard::Nothing { why: "nothing".to_owned(), unheard: false },
             };
-            for _ in 0..2 {
-                settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
+            let heard = heard_by(Role::Planner, &run, heard);
+            let mut inputs = vec![heard.clone(), heard];
+            if answer {
+                let key = RoleKey { project: shop(), role: Role::Planner };
+                let (name, ending) = ("0".to_owned(), Ending::Done { filed: None });
+                let ended = Input::of_role(key, Event::DeedEnded { name, ending });
+                inputs.extend([ended.clone(), ended]);
             }
+            let answers = self.engine.take(&inputs, at(minute)).unwrap();
+            assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), inputs.len() / 2, "once each");
         }
     }
 }
@@ -97,14 +93,14 @@ fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_n
             issues.push(prediction(2, "Sessions die more often"));
         }
         stage.plan(minute, &facts(&issues));
-        stage.planned(minute + 5, Some(Plan::default()));
+        stage.planned(minute + 5, true);
     }
     assert_eq!(looks, [SEVEN, 7 * DAY + SEVEN, 14 * DAY + SEVEN, 21 * DAY + SEVEN]);
     let began: Vec<Timestamp> = stage.runs().iter().map(|run| run.started_at).collect();
     assert_eq!(began, [at(SEVEN), at(21 * DAY + SEVEN)], "the same is not asked twice");
     assert_eq!(stage.events("planner_planned").len(), 2, "each counts once");
     assert_eq!(stage.events("prediction_triaged").len(), 2);
-    assert_eq!(stage.notices().len(), 0);
+    assert_eq!(stage.told_by(Role::Planner), Vec::<String>::new());
 }
 
 #[test]
@@ -126,7 +122,7 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     // Said once; and its time is not used up by that.
     ask(&mut stage.engine, &shop(), &asking, at(10)).unwrap();
     assert_eq!((stage.runs(), stage.events("planner_looked").len()), (Vec::new(), 1));
-    assert_eq!(memory(stage.engine.store(), &shop()).unwrap(), before);
+    assert_eq!(memory(stage.engine.store(), &shop()).unwrap().looked_at, before.looked_at);
     stage.plan(20, &facts(&[prediction(1, "The disk fills")]));
     assert_eq!(stage.runs().len(), 1);
 }
@@ -138,7 +134,7 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
         let titles = ["The disk fills", "The disk fills", "The disk fills", "Sessions die", "Issues pile up"];
         let title = titles[usize::try_from(week).unwrap()];
         stage.plan(week * 7 * DAY, &facts(&[prediction(1, title)]));
-        stage.planned(week * 7 * DAY + 5, None);
+        stage.planned(week * 7 * DAY + 5, false);
         stage = stage.restart();
     }
     let began: Vec<Timestamp> = stage.runs().iter().map(|run| run.started_at).collect();
@@ -149,6 +145,5 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
     );
     let worth = value(stage.engine.store(), &shop(), Role::Planner).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (3, Some(at(21 * DAY + 5))));
-    let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
-    assert_eq!(titles, ["shop: no model is asked for the planner any more"]);
+    assert_eq!(stage.told_by(Role::Planner), ["shop: no model is asked for the planner any more"]);
 }

@@ -1,9 +1,14 @@
 //! The predictor: figures from the log, and what they foretell.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use pointsman::daemon::factory::predictor::{Predicted, figures, memory, news, write};
-use pointsman_core::predictor::{Counts, Figures, Prediction};
+use pointsman::daemon::engine::Input;
+use pointsman::daemon::factory::predictor::{figures, open};
+use pointsman_core::deed::Ending;
+use pointsman_core::ids::RoleKey;
+use pointsman_core::predictor::{Counts, Figures, Memory, Sample, predict};
+use pointsman_core::role::Role;
+use pointsman_core::role_memory::Event;
 use pointsman_store::Change;
 use serde_json::json;
 
@@ -49,18 +54,22 @@ fn two_weeks_are_counted_from_the_log() {
     let before = Counts { checks: 10, red: 2, ..Counts::default() };
     assert_eq!(found, Figures { week, before, open: 0, stale: 0 });
 
-    let before = memory(stage.engine.store(), &shop()).unwrap();
-    let told = news(&before, &found, (&[], &BTreeSet::new()), &config, now);
-    let keys: Vec<String> = told.iter().map(Prediction::key).collect();
-    assert_eq!(keys, ["ci-unsteady", "sessions-die"]);
-    let mut after = before;
-    after.looked_at = now;
-    after.said.extend(keys.iter().map(|key| (key.clone(), now)));
-    let predicted =
-        Predicted { memory: after, lines: vec!["#9 Sessions die more often".to_owned()], issues: vec![9] };
-    write(&mut stage.engine, &shop(), &predicted, now).unwrap();
+    assert_eq!(open(&predict(&Memory::default(), &found, &config), &[]).len(), 0);
+    let key = RoleKey { project: shop(), role: Role::Predictor };
+    let measured = || {
+        let sample = Sample { at: now, disks: BTreeMap::new(), free_memory_mb: None };
+        let event = Event::Measured { sample, figures: found, open: Default::default() };
+        Input::of_role(key.clone(), event)
+    };
+    stage.engine.take(&[measured()], now).unwrap();
+    assert_eq!(stage.deeds_of(Role::Predictor), ["ci-unsteady", "sessions-die"]);
+    let ending = Ending::Done { filed: Some(9) };
+    let ended = Event::DeedEnded { name: "sessions-die".to_owned(), ending };
+    stage.engine.take(&[Input::of_role(key.clone(), ended)], now).unwrap();
     let mut stage = stage.restart();
-    let before = memory(stage.engine.store(), &shop()).unwrap();
-    assert_eq!(news(&before, &found, (&[], &BTreeSet::new()), &config, at(22 * DAY)), [], "it has been said");
-    assert_eq!(stage.events("predictor_filed")[0].data["lines"][0], "#9 Sessions die more often");
+    stage.engine.take(&[measured()], at(22 * DAY)).unwrap();
+    assert_eq!(stage.deeds_of(Role::Predictor).len(), 2, "it has been said");
+    let said = stage.events("predictor_filed");
+    assert_eq!(said[0].data["lines"][0], "#9 Sessions die more often");
+    assert_eq!(stage.events("role_filed")[0].issue, Some(9));
 }

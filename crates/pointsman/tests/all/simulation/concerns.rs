@@ -33,7 +33,7 @@ impl Daemon {
             .workflows()
             .filter_map(|workflow| match workflow {
                 Workflow::Concern(concern) => Some(concern.key.clone()),
-                Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) => None,
+                Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Role(_) => None,
             })
             .collect();
         for key in open {

@@ -33,6 +33,7 @@ pub(super) enum Source {
     Workers,
     Runs,
     Hooks,
+    Roles,
 }
 
 /// Something that waits to be taken.
@@ -236,7 +237,7 @@ impl Daemon {
             let Some(item) = waiting.pop_front() else { continue };
             let repeats = matches!(
                 source,
-                Source::Forge | Source::Exits | Source::Checks | Source::Runs | Source::Hooks
+                Source::Forge | Source::Exits | Source::Checks | Source::Runs | Source::Hooks | Source::Roles
             );
             if let Item::Inputs(inputs) = &item
                 && repeats

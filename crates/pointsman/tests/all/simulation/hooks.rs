@@ -34,6 +34,17 @@ impl Daemon {
         self.told(Source::Hooks, Item::Inputs(vec![input]));
     }
 
+    /// A person grants every budget that somebody waits for.
+    pub(super) fn everybody_grants(&mut self) {
+        let waits = self.engine().workflows().filter(|owner| owner.session().waits_for_budget);
+        let granted =
+            |owner: Workflow| Input::of_session(owner.id(), owner.session().generation, Event::BudgetGranted);
+        let granted: Vec<Input> = waits.map(granted).collect();
+        if !granted.is_empty() {
+            self.told(Source::Hooks, Item::Inputs(granted));
+        }
+    }
+
     fn any_report(&mut self) -> Event {
         let mut reality = self.reality();
         let now = reality.now;

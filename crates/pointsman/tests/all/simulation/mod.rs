@@ -5,7 +5,7 @@
 //! a full disk, a clock that jumps, a forge that does not answer, agents that die, hang or lie,
 //! people who do as they please. In the second, everybody is honest, and every issue has to come to
 //! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `hooks`, `landing`, `vault`,
-//! `hand_ins` and `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
+//! `hand_ins`, `roles` and `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
 //! play fails.
 //!
 //! `POINTSMAN_SIMULATIONS` is how many seeds are run, `POINTSMAN_SEED` runs one again, and
@@ -21,6 +21,7 @@ mod ledger;
 mod people;
 mod played;
 mod reality;
+mod roles;
 mod sources;
 mod story;
 mod trace;
@@ -124,7 +125,7 @@ fn play(seed: u64, trace: &Trace, played: &Played) {
 
 /// One step of the first act.
 fn anything(daemon: &mut Daemon) {
-    let step = daemon.reality().chance.below(127);
+    let step = daemon.reality().chance.below(137);
     match step {
         100..103 => daemon.somebody_acts_on_the_vault(),
         103..106 => daemon.somebody_acts_on_runs(),
@@ -134,6 +135,7 @@ fn anything(daemon: &mut Daemon) {
         119..122 => daemon.check_hand_ins(),
         122..124 => daemon.somebody_acts_on_hand_ins(),
         124..127 => daemon.something_concerns_people(),
+        127..137 => daemon.something_happens_to_roles(),
         0..8 => daemon.tick(),
         8..14 => daemon.hand_out(),
         14..20 => daemon.perform_one(),
@@ -187,6 +189,8 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     daemon.everybody_decides();
     daemon.everybody_settles_hand_ins();
     daemon.everybody_is_relieved();
+    daemon.everybody_answers_roles();
+    daemon.everybody_grants();
     let busy = daemon.reality().busy_agents();
     for issue in busy {
         daemon.reality().agent_acts(issue);
@@ -212,8 +216,10 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
     let over = tasks.is_empty() || tasks.iter().all(|task| daemon.reality().is_at_rest(task));
     let all_closed = daemon.reality().issues.values().all(|issue| !issue.open);
     let settled = daemon.next_time().is_none();
-    let ended = over && all_closed && settled && daemon.are_runs_and_actions_over();
+    let ended =
+        over && all_closed && settled && daemon.are_runs_and_actions_over() && daemon.are_roles_over();
     if ended {
+        daemon.check_roles();
         daemon.look_at_the_end();
     }
     ended

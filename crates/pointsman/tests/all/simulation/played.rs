@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::concern::Event as ConcernEvent;
+use pointsman_core::deed::Ending;
 use pointsman_core::part::contribution::Event as About;
 use pointsman_core::part::session::Event as SessionEvent;
+use pointsman_core::role_memory::{Event as RoleEvent, Heard};
 use pointsman_core::run::Event as RunEvent;
 use pointsman_core::task::Event as TaskEvent;
 use pointsman_core::vault::Event as VaultEvent;
@@ -121,7 +123,27 @@ kinds! { of_run, RUN, RunEvent,
     RunEvent::Contribution { about: About::Reviewed { .. } } => "reviewed",
     RunEvent::Contribution { about: About::QueueReported { .. } } => "queue_reported",
     RunEvent::CleanedUp => "cleaned_up",
+    RunEvent::DeedWanted { .. } => "deed_wanted",
+    RunEvent::DeedEnded { ending: Ending::Done { .. }, .. } => "deed_done",
+    RunEvent::DeedEnded { ending: Ending::Gone, .. } => "deed_gone",
+    RunEvent::DeedEnded { ending: Ending::Refused { .. }, .. } => "deed_refused",
     RunEvent::EffectGaveUp { .. } => "effect_gave_up",
+}
+
+kinds! { of_role, ROLE, RoleEvent,
+    RoleEvent::Looked { .. } => "looked",
+    RoleEvent::Hindered { .. } => "hindered",
+    RoleEvent::Heard { heard: Heard::Answer { .. }, .. } => "heard_answer",
+    RoleEvent::Heard { heard: Heard::Nothing { .. }, .. } => "heard_nothing",
+    RoleEvent::Measured { .. } => "measured",
+    RoleEvent::ActionRefused { .. } => "action_refused",
+    RoleEvent::DeedEnded { ending: Ending::Done { .. }, .. } => "deed_done",
+    RoleEvent::DeedEnded { ending: Ending::Gone, .. } => "deed_gone",
+    RoleEvent::DeedEnded { ending: Ending::Refused { .. }, .. } => "deed_refused",
+    RoleEvent::Counted { .. } => "counted",
+    RoleEvent::Resumed => "resumed",
+    // It has no deadlines, so nobody tells it the time.
+    RoleEvent::EffectGaveUp { .. } | RoleEvent::TimePassed => "effect_gave_up",
 }
 
 kinds! { of_action, ACTION, VaultEvent,
@@ -160,6 +182,7 @@ impl Played {
             Event::Run(event) => format!("run {}", of_run(event)),
             Event::Vault(event) => format!("action {}", of_action(event)),
             Event::Concern(event) => format!("concern {}", of_concern(event)),
+            Event::Role(event) => format!("role {}", of_role(event)),
         });
     }
 
@@ -183,6 +206,7 @@ impl Played {
             named("run", RUN),
             named("action", ACTION),
             named("concern", CONCERN),
+            named("role", ROLE),
             named("crash", &PLACES),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();

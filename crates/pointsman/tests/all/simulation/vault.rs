@@ -202,7 +202,7 @@ impl Daemon {
         self.hear(Input { answers, ..Input::of_run(run.key(), event) });
     }
 
-    fn begin(&mut self, formula: &str, subject: Option<Subject>) {
+    pub(super) fn begin(&mut self, formula: &str, subject: Option<Subject>) {
         let (now, config) = self.reality().setting();
         let text = shipped(formula).expect("a formula that we ship");
         let formula = Formula::render(text, formula, &variables(&config)).expect("a formula");
@@ -291,7 +291,7 @@ impl Daemon {
     pub(super) fn perform(&mut self, outgoing: &Outgoing, owner: &Workflow) -> Option<Outcome> {
         match owner {
             Workflow::Vault(entry) => self.perform_for_action(outgoing, entry),
-            Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) => {
+            Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 Some(self.world.perform(outgoing, owner))
             }
         }

@@ -20,6 +20,7 @@ use pointsman_store::{EffectId, SessionRow};
 use super::chance::Chance;
 use super::hand_ins::HandIns;
 use super::played::Played;
+use super::roles::RoleBoard;
 use super::story::Story;
 use super::trace::Trace;
 use agents::Desk;
@@ -42,6 +43,7 @@ pub(super) struct Reality {
     /// CI that is at work. It belongs to the daemon and dies with it.
     pub(super) checks: BTreeSet<(Number, Sha, u32)>,
     pub(super) hand_ins: HandIns,
+    pub(super) roles: RoleBoard,
     pub(super) quality: BTreeMap<Sha, Quality>,
     /// Commits that CI has called green.
     pub(super) green: BTreeSet<Sha>,
@@ -102,6 +104,7 @@ impl Reality {
             runs: BTreeMap::new(),
             checks: BTreeSet::new(),
             hand_ins: HandIns::default(),
+            roles: RoleBoard::default(),
             quality: BTreeMap::new(),
             green: BTreeSet::new(),
             record: Record::default(),

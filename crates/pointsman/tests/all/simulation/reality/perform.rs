@@ -43,7 +43,7 @@ impl PerformEffects for Pretended {
                 let _ = match owner {
                     Workflow::Task(task) => record.unended.insert((task.key.issue, *generation)),
                     Workflow::Run(run) => record.unended_runs.insert((run.key(), *generation)),
-                    Workflow::Vault(_) | Workflow::Concern(_) => false,
+                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => false,
                 };
             }
             return Outcome::Never { error: "this can never be done".to_owned() };
@@ -58,6 +58,7 @@ impl PerformEffects for Pretended {
                 reality.record.notices.insert(outgoing.key.clone());
                 Outcome::done()
             }
+            Workflow::Role(_) => reality.act_for_role(outgoing),
             Workflow::Vault(_) => panic!("the loop is asked for {}", outgoing.workflow),
         };
         if reality.fault(12) {
@@ -164,7 +165,8 @@ impl Reality {
             | Effect::LookAtAction { .. }
             | Effect::CallOffLook { .. }
             | Effect::FireAction { .. }
-            | Effect::NotifyAction => panic!("no task orders this"),
+            | Effect::NotifyAction
+            | Effect::Deed { .. } => panic!("no task orders this"),
             Effect::VerifyMerge => {
                 let recorded =
                     task.contribution.pr().and_then(|pr| self.pull_requests[&pr].merged_as.clone());

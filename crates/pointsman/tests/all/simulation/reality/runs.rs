@@ -154,6 +154,7 @@ impl Reality {
                 Outcome::learned(Event::Run(run::Event::CleanedUp))
             }
             Effect::RequestReview { .. } => Outcome::done(),
+            Effect::Deed { name, act } => self.deed(outgoing, name, act),
             effect @ (Effect::SyncBranch
             | Effect::OpenPullRequest
             | Effect::RunChecks { .. }
