@@ -148,10 +148,9 @@ fn e2e_a_set_up_that_fails_is_a_question_and_a_yes_tries_it_again() {
     // A new beginning finds the same, and counts on.
     daemon.json(&["task", "restart", &issue.to_string(), "--fresh"]);
     let again = daemon.wait_for("the next question", || {
-        let asked = asked(&daemon, "setup");
         let inbox = daemon.json(&["inbox"]);
         let mine = inbox.as_array()?.iter().find(|asked| asked["issue"] == issue)?.clone();
-        (mine["id"].to_string() != number && asked["kind"] == "setup").then_some(mine)
+        (mine["id"] != question["id"] && mine["kind"] == "setup").then_some(mine)
     });
     let text = daemon.json(&["inbox", "show", &again["id"].to_string()]).to_string();
     assert!(text.contains("It failed 2 times."), "{text}");
