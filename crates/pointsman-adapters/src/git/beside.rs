@@ -1,4 +1,4 @@
-//! What a session's tree finds beside its repository: submodules with relative addresses and large files.
+//! The server beside which a session's tree finds submodules with relative addresses and large files.
 //!
 //! `origin` of a tree is its gateway, a directory with nothing beside it. So its settings name the server that the project's own
 //! repository is on, without an account.

@@ -90,6 +90,7 @@ fn a_session_sees_its_own_things_programs_and_the_system() {
         ("/home/ann/.local/bin".to_owned(), "read"),
         ("/home/ann/.local/share/claude/versions".to_owned(), "read"),
         ("/home/ann/.local/share/pipx/venvs/ruff".to_owned(), "read"),
+        ("/home/ann/.local/share/pnpm/pnpm".to_owned(), "link"),
         (below("mirror.git/objects"), "read"),
         (below("sessions/dev-shop-3/agent-1"), "write"),
         (below("sessions/dev-shop-3/gateway.git"), "write"),
