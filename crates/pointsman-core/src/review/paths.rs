@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::known_secrets::named_fingerprint;
+use crate::tree::INCLUDE_FILE;
 
 /// Directories, at any depth, that tell agents what to do.
 const STEERING_DIRS: [&str; 9] =
@@ -39,12 +40,13 @@ pub fn is_steering(path: &str) -> bool {
     parts.iter().any(|part| STEERING_DIRS.contains(part)) || STEERING_FILES.contains(&name)
 }
 
-/// Whether a change of this path needs a person, whoever else approves: the programs that test and review, what
-/// `merge.protected` names, and what `review.protected` adds.
+/// Whether a change of this path needs a person, whoever else approves: the programs that test, review and prepare trees, the file that
+/// brings a person's untracked files to agents, what `merge.protected` names, and what `review.protected` adds.
 pub fn protected(config: &Config, path: &str) -> bool {
     let lower = path.to_lowercase();
     let named = config.merge.protected.iter().chain(&config.review.protected);
     programs(config).any(|program| program == path)
+        || lower == INCLUDE_FILE
         || named.into_iter().any(|pattern| path_matches(&pattern.to_lowercase(), &lower))
 }
 
@@ -55,12 +57,14 @@ pub fn may_hold_secrets(config: &Config, path: &str) -> bool {
     paths.into_iter().any(|pattern| path_matches(&pattern.to_lowercase(), &lower))
 }
 
-/// The project's own programs that decide about a change, where they are files of the repository.
+/// The project's own programs that decide about a change or run in every tree, where they are files of the repository.
 fn programs(config: &Config) -> impl Iterator<Item = &str> {
     let commands = [&config.ci.command, &config.merge.gate, &config.review.command];
+    let of_trees = [&config.tree.setup, &config.tree.teardown];
     commands
         .into_iter()
         .flatten()
+        .chain(of_trees)
         .flatten()
         .filter(|part| !part.starts_with('-') && !part.starts_with('/'))
         .map(|part| {

@@ -136,10 +136,14 @@ fn paths_are_what_they_are() {
         "sub/.gitattributes",
         ".gitmodules",
         ".clinerules",
+        ".worktreeinclude",
     ];
     for path in protected_ones {
         assert!(protected(&config, path), "{path}");
     }
+    let mut with_setup = config.clone();
+    with_setup.tree.setup = vec!["./scripts/prepare".to_owned()];
+    assert!(protected(&with_setup, "scripts/prepare") && !protected(&config, "scripts/prepare"));
     for path in ["src/ci.sh.rs", "src/github.rs", "docs/a.md", "scripts/ci.sh", "deployment.md", "claude.rs"]
     {
         assert!(!protected(&config, path), "{path}");
