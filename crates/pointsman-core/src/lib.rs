@@ -37,6 +37,7 @@ pub mod planner;
 pub mod position;
 pub mod predictor;
 pub mod queue;
+pub mod relay;
 pub mod report;
 pub mod review;
 pub mod role;

@@ -26,6 +26,8 @@ pub enum Step {
     Error(u16),
     /// The same, once; then the model goes on with the next step.
     ErrorOnce(u16),
+    /// The account has to wait for so many seconds.
+    Limited(u32),
 }
 
 /// What the model does when a prompt holds these words.
@@ -45,6 +47,8 @@ pub struct ClaudeApi {
 struct State {
     rules: Vec<Rule>,
     requests: Vec<Value>,
+    usages: Vec<Value>,
+    keys: Vec<String>,
 }
 
 impl ClaudeApi {
@@ -79,6 +83,16 @@ impl ClaudeApi {
         lock(&self.state).requests.clone()
     }
 
+    /// The usage of every answer that was given out, those on the side among them.
+    pub fn usages(&self) -> Vec<Value> {
+        lock(&self.state).usages.clone()
+    }
+
+    /// The credential of every call that has one.
+    pub fn keys(&self) -> Vec<String> {
+        lock(&self.state).keys.clone()
+    }
+
     /// Whether a request to the model held this text anywhere.
     pub fn was_told(&self, text: &str) -> bool {
         let escaped = Value::from(text).to_string();
@@ -94,7 +108,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// Answers the requests of one connection; a client that goes away ends it.
 fn serve(stream: &TcpStream, state: &Mutex<State>) {
     let mut reader = BufReader::new(stream);
-    while let Some((method, path, body)) = request(&mut reader) {
+    while let Some((method, path, body)) = request(&mut reader, state) {
         // A server takes a whole address as well.
         let path = path
             .strip_prefix("http://")
@@ -115,7 +129,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
     }
 }
 
-fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Value)> {
+fn request(reader: &mut BufReader<&TcpStream>, state: &Mutex<State>) -> Option<(String, String, Value)> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let mut words = line.split_whitespace();
@@ -124,10 +138,19 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Value)
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
-        let header = header.trim().to_lowercase();
+        let header = header.trim();
         if header.is_empty() {
             break;
         }
+        match header.split_once(':') {
+            Some((name, value))
+                if name.eq_ignore_ascii_case("x-api-key") || name.eq_ignore_ascii_case("authorization") =>
+            {
+                lock(state).keys.push(value.trim().to_owned());
+            }
+            _ => {}
+        }
+        let header = header.to_lowercase();
         if let Some(value) = header.strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
@@ -141,10 +164,10 @@ fn answer(stream: &TcpStream, body: &Value, state: &Mutex<State>) -> std::io::Re
     let prompt = Prompt::of(body);
     if prompt.text.contains("create a detailed summary") {
         let summary = "<analysis>none</analysis>\n<summary>\nThe work goes on.\n</summary>";
-        return say(stream, body, &[json!({ "type": "text", "text": summary })]);
+        return say(stream, body, &[json!({ "type": "text", "text": summary })], state);
     }
     if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        return say(stream, body, &[json!({ "type": "text", "text": "{\"title\": \"A test\"}" })]);
+        return say(stream, body, &[json!({ "type": "text", "text": "{\"title\": \"A test\"}" })], state);
     }
     let step = {
         let mut state = lock(state);
@@ -161,12 +184,27 @@ fn answer(stream: &TcpStream, body: &Value, state: &Mutex<State>) -> std::io::Re
             };
             reply(stream, status, &error(kind))
         }
-        Step::Text(text) => say(stream, body, &[json!({ "type": "text", "text": text })]),
+        Step::Limited(seconds) => {
+            let body = error("rate_limit_error").to_string();
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 429 X\r\ncontent-type: application/json\r\nretry-after: {seconds}\r\ncontent-length: {length}\r\n\r\n"
+            );
+            let mut stream = stream;
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(body.as_bytes())
+        }
+        Step::Text(text) => say(stream, body, &[json!({ "type": "text", "text": text })], state),
         Step::Bash(command) => {
             let id =
                 format!("toolu_{:022}", prompt.results + body["messages"].as_array().map_or(0, Vec::len));
             let input = json!({ "command": command, "description": "a scripted step" });
-            say(stream, body, &[json!({ "type": "tool_use", "id": id, "name": "Bash", "input": input })])
+            say(
+                stream,
+                body,
+                &[json!({ "type": "tool_use", "id": id, "name": "Bash", "input": input })],
+                state,
+            )
         }
     }
 }
@@ -261,13 +299,14 @@ fn reply(mut stream: &TcpStream, status: u16, body: &Value) -> std::io::Result<(
 }
 
 /// Says it as a stream, or whole, as the client wants it.
-fn say(mut stream: &TcpStream, body: &Value, blocks: &[Value]) -> std::io::Result<()> {
+fn say(mut stream: &TcpStream, body: &Value, blocks: &[Value], state: &Mutex<State>) -> std::io::Result<()> {
     let uses_tool = blocks.iter().any(|block| block["type"] == "tool_use");
     let stop = if uses_tool { "tool_use" } else { "end_turn" };
     let tokens = body["messages"].to_string().len() / 4 + 1;
     let usage = json!({
         "input_tokens": tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 10,
     });
+    lock(state).usages.push(usage.clone());
     let message = json!({
         "id": format!("msg_{:022}", unique()), "type": "message", "role": "assistant", "model": body["model"], "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,

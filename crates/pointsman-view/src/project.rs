@@ -47,6 +47,15 @@ pub struct Key {
     pub origin: Option<String>,
 }
 
+/// `claude login` and `logout`: the login of the daemon's sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaudeLogin {
+    /// Whether a token is kept.
+    pub kept: bool,
+    /// The variable that is used instead of it.
+    pub variable: Option<String>,
+}
+
 /// `claude install` and `uninstall`: the directory whose settings were changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context as _;
 use pointsman_adapters::git::mirror::Mirror;
@@ -18,17 +18,21 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Members, Program, signals};
 use pointsman_adapters::proxy::{self, ProxyDir, Refused, RefusedCount};
 use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime, Reading};
+use pointsman_adapters::secret::Secret;
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
+use pointsman_core::relay::ModelAccess;
 use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
 use pointsman_core::sandbox::{
     Beneath, CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
     TOOL_VARIABLES, decide, plan,
 };
+use pointsman_core::task::Task;
 use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::LaunchSandbox;
+use crate::model_login::{self, Login};
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::Environment;
 
@@ -50,6 +54,8 @@ pub(crate) struct Enclosure {
     machine: MachineConfig,
     proxy: ProxyDir,
     paths: Paths,
+    /// The credential that the relay was told last.
+    told: Arc<Mutex<Option<Login>>>,
 }
 
 impl Enclosure {
@@ -58,7 +64,30 @@ impl Enclosure {
         let program = std::env::current_exe().context(words::daemon::process::own_program_unknown())?;
         let machine = machine_config(environment)?;
         let proxy = ProxyDir::at(paths.proxy());
-        Ok(Self { environment, program, machine, proxy, paths: paths.clone() })
+        Ok(Self { environment, program, machine, proxy, paths: paths.clone(), told: Arc::default() })
+    }
+
+    /// The credential for the model's API, if there is any.
+    pub(crate) fn login(&self) -> anyhow::Result<Option<Login>> {
+        model_login::find(&self.paths, self.environment)
+    }
+
+    /// Whether sessions of a project need that credential: those that work on tasks ask the relay.
+    pub(crate) fn needs_login(&self, config: &Config) -> bool {
+        let settings = config.sandbox(Task::ROLE);
+        let is_inside = self.place(&settings, config.dev.worktree) == Place::Inside;
+        is_inside && model_login::is_relayed(config.agent_kind(Task::ROLE), &settings, &config.agent.pass_env)
+    }
+
+    /// The warning that nobody is logged in, where that keeps sessions from starting.
+    pub(crate) fn login_warning(&self, config: &Config) -> Option<String> {
+        let is_missing = self.needs_login(config) && self.login().is_ok_and(|login| login.is_none());
+        is_missing.then(words::relay::login_warning)
+    }
+
+    /// The address of the model's API.
+    pub(crate) fn model_address(&self) -> String {
+        model_login::address(self.environment)
     }
 
     /// The destinations behind these words of a configuration. `agent` are the hosts of the session's own agent.
@@ -75,19 +104,49 @@ impl Enclosure {
     }
 
     /// Opens the way to the network for one sandbox. Answers the directory of its socket, and where it is shown.
-    pub(crate) fn open_network(&self, name: &str, policy: &Policy) -> anyhow::Result<(PathBuf, PathBuf)> {
-        let opened = self.proxy.open(&self.program, name, policy);
+    pub(crate) fn open_network(
+        &self,
+        name: &str,
+        policy: &Policy,
+        model: Option<&(ModelAccess, Secret)>,
+    ) -> anyhow::Result<(PathBuf, PathBuf)> {
+        let model = model.map(|(access, secret)| (access, secret));
+        let opened = self.proxy.open(&self.program, name, policy, model);
         let opened = opened.with_context(words::daemon::process::no_proxy)?;
         Ok((opened.shown(), PathBuf::from(PROXY_INSIDE)))
     }
 
-    /// Starts the proxy again if it is gone and any sandbox needs it.
+    /// Starts the proxy again if it is gone and any sandbox needs it, and tells it the credential if it may not know it.
     pub(crate) fn keep_network(&self) {
-        if self.proxy.is_used()
-            && let Err(error) = proxy::ensure_running(&self.proxy, &self.program)
-        {
-            tracing::error!(%error, "sandboxes have no network");
+        if !self.proxy.is_used() {
+            return;
         }
+        let is_new = match proxy::ensure_running(&self.proxy, &self.program) {
+            Ok(is_new) => is_new,
+            Err(error) => return tracing::error!(%error, "sandboxes have no network"),
+        };
+        let login = self.login().unwrap_or_else(|error| {
+            tracing::warn!(error = format!("{error:#}"), "the login for the model's API cannot be read");
+            None
+        });
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_new && *told == login {
+            return;
+        }
+        let result = match (&login, &*told) {
+            (Some(login), _) => self.proxy.learn(login.name, Some(&login.secret)),
+            (None, Some(before)) => self.proxy.learn(before.name, None),
+            (None, None) => Ok(()),
+        };
+        match result {
+            Ok(()) => *told = login,
+            Err(error) => tracing::warn!(%error, "the relay was not told the login for the model's API"),
+        }
+    }
+
+    /// The directory of the proxy.
+    pub(crate) fn proxy(&self) -> &ProxyDir {
+        &self.proxy
     }
 
     /// The destinations that a sandbox asked for in vain, a sentence each.
@@ -110,7 +169,8 @@ impl Enclosure {
             | Refusal::AddressLiteral
             | Refusal::PrivateAddress
             | Refusal::Unresolvable
-            | Refusal::Unreachable => true,
+            | Refusal::Unreachable
+            | Refusal::NotPassed => true,
         };
         refused.0.into_iter().filter(|(_, found)| !listed(found)).map(|(to, _)| to).collect()
     }
@@ -120,11 +180,12 @@ impl Enclosure {
         self.proxy.close(name);
     }
 
-    fn through_proxy(&self, mut plan: Plan, policy: &Policy) -> Plan {
+    fn through_proxy(&self, mut plan: Plan, policy: &Policy, services: BTreeMap<String, String>) -> Plan {
         let is_loopback = |host: &&String| host.starts_with("127.") || host.starts_with("localhost:");
         plan.network = Network::Proxy {
             socket: Path::new(PROXY_INSIDE).join(proxy::SOCKET),
             through: policy.hosts.iter().filter(is_loopback).cloned().collect(),
+            services,
         };
         plan
     }
@@ -241,7 +302,7 @@ impl Enclosure {
         let limits = Limits::of(&config.sandbox);
         let policy =
             Policy { learning: checkout.learning, ..self.policy(&config.sandbox.ci_hosts, &[], paths) };
-        let network = self.open_network(&ProjectPaths::proxy_name_in(checkout.dir), &policy)?;
+        let network = self.open_network(&ProjectPaths::proxy_name_in(checkout.dir), &policy, None)?;
         let enclosed = Enclosed::Checkout(CheckoutPaths {
             checkout: checkout.dir.to_owned(),
             objects: mirror.join("objects"),
@@ -251,7 +312,7 @@ impl Enclosure {
             network: Some(network),
         });
         let (machine, agent) = self.machine_for(Some(&found), checkout.command, checkout.dir);
-        let plan = self.through_proxy(plan(&machine, &enclosed, &agent, limits), &policy);
+        let plan = self.through_proxy(plan(&machine, &enclosed, &agent, limits), &policy, BTreeMap::new());
         let mut words = bubblewrap.command(&plan, checkout.dir, Lifetime::ProcessGroup);
         words.extend([self.program.clone().into_os_string(), "enter".into()]);
         if sandbox::has_limits(&limits) {
@@ -273,6 +334,7 @@ impl Enclosure {
         session: SessionPaths,
         command: &[String],
         policy: &Policy,
+        services: BTreeMap<String, String>,
     ) -> Result<Option<LaunchSandbox>, String> {
         match self.place(settings, worktree) {
             Place::Inside => {}
@@ -287,7 +349,7 @@ impl Enclosure {
         let runtime = session.socket.1.to_string_lossy().into_owned();
         let program = session.program.clone();
         let plan = plan(&machine, &Enclosed::Session(Box::new(session)), &agent, Limits::of(settings));
-        let plan = self.through_proxy(plan, policy);
+        let plan = self.through_proxy(plan, policy, services);
         let mut env = BTreeMap::from([("POINTSMAN_RUNTIME_DIR".to_owned(), runtime)]);
         let tool = |name: &str| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?));
         env.extend(TOOL_VARIABLES.into_iter().filter_map(tool));
@@ -342,7 +404,7 @@ pub(crate) fn enter(
     }
     signals::unshield_this_thread()?;
     let network: Network = network.map(serde_json::from_str).transpose()?.unwrap_or_default();
-    let env = relayed(&network, &std::env::current_exe()?)?;
+    let env = forwarded(&network, &std::env::current_exe()?)?;
     let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
     let error = become_program(program, args, &env);
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
@@ -370,12 +432,13 @@ pub(crate) fn confine(
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
 }
 
-/// Starts the relay inside a sandbox; answers the variables that lead to it.
-pub(crate) fn relayed(network: &Network, program: &Path) -> anyhow::Result<Vec<(String, String)>> {
+/// Starts the forwarder inside a sandbox; answers the variables that lead to it.
+pub(crate) fn forwarded(network: &Network, program: &Path) -> anyhow::Result<Vec<(String, String)>> {
     match network {
         Network::Shared => Ok(Vec::new()),
-        Network::Proxy { socket, through } => {
-            proxy::relay::start(program, socket, through).with_context(words::daemon::process::no_relay)
+        Network::Proxy { socket, through, services } => {
+            proxy::forwarder::start(program, socket, through, services)
+                .with_context(words::daemon::process::no_forwarder)
         }
     }
 }

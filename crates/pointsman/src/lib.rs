@@ -18,6 +18,7 @@ mod identity;
 pub mod init;
 mod journal;
 mod keeper;
+mod model_login;
 mod page;
 pub mod paths;
 mod process_probe;

@@ -122,6 +122,11 @@ impl Paths {
         self.state.join("claude")
     }
 
+    /// The token that `claude login` keeps.
+    pub fn claude_login(&self) -> PathBuf {
+        self.state.join("claude-login")
+    }
+
     /// The log of failures in hooks, which have no other way to report them.
     pub fn hook_log(&self) -> PathBuf {
         self.state.join("hook.log")

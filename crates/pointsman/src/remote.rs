@@ -24,6 +24,7 @@ use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
 use crate::daemon::webhooks::ProjectWebhooks;
+use crate::model_login;
 use crate::paths::Paths;
 
 /// The login of Claude Code, in its directory of settings.
@@ -57,6 +58,8 @@ pub(crate) fn remember_secrets(paths: &Paths, config: &Config, environment: Envi
         }
     }
     remember_login(&paths.claude_config().join(CLAUDE_LOGIN));
+    // The relay adds it to calls of the model. Whoever needs it says what is wrong with it.
+    let _ = model_login::find(paths, environment);
 }
 
 /// The tokens of a project's forge.

@@ -2,13 +2,22 @@
 //!
 //! It is a process of its own that outlives the daemon, as sessions do. Each sandbox has a directory with a policy, which it does
 //! not see, and a socket, which it does. The core decides about every destination ([`Policy`]); `request` reads what a
-//! program asks for; `server` connects and copies; `client` is the daemon's side. [`relay`] is the other end, inside.
+//! program asks for; `server` connects and copies; `client` is the daemon's side. [`forwarder`] is the other end, inside.
+//!
+//! The model's API is not reached through it but asked by it: `model` looks at every call, `accounts` has the credential that it
+//! adds and counts the usage, `upstream` keeps the connections, `message` knows HTTP.
 
+mod accounts;
 mod client;
-pub mod relay;
+pub mod forwarder;
+mod message;
+mod model;
 mod request;
 mod server;
+mod upstream;
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +26,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pointsman_core::relay::usage::SessionUsage;
+use pointsman_core::relay::{CredentialName, ModelAccess};
 use pointsman_core::sandbox::network::{Policy, Refusal};
+use pointsman_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::phase_file;
@@ -31,9 +43,36 @@ pub const SOCKET: &str = "proxy.sock";
 const SHOWN: &str = "shown";
 const POLICY: &str = "policy.json";
 const REFUSED: &str = "refused.json";
+const MODEL_ACCESS: &str = "model.json";
+/// The budgets of all sessions.
+const POOLS: &str = "pools.json";
+/// The credentials of which the service wants nothing more for a while.
+const LIMITED: &str = "limited.json";
+/// How the name of a file with the usage of a session ends. It lies beside the directory of its sandbox, and stays after that
+/// until the daemon has counted it.
+const USAGE: &str = ".usage.json";
 /// The socket on which the daemon speaks to the proxy.
 const CONTROL: &str = "control.sock";
 const LOCK: &str = "lock";
+
+/// The credentials of which the service wants nothing more, with the end of the wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Limited(pub BTreeMap<CredentialName, Timestamp>);
+
+fn usage_file(sandbox: &str) -> String {
+    format!("{sandbox}{USAGE}")
+}
+
+/// The usage of a session, as it lies in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptUsage {
+    /// The name of its sandbox.
+    pub sandbox: String,
+    /// Whether the sandbox is there: nothing more is used if it is not.
+    pub is_open: bool,
+    pub usage: SessionUsage,
+}
 
 /// Destinations that a sandbox asked for in vain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +121,11 @@ impl SandboxDir {
     /// The destinations that it asked for in vain.
     pub fn refused(&self) -> Refused {
         Refused::kept(&self.0.join(REFUSED))
+    }
+
+    /// Its way to the model's API, if it has one.
+    pub fn model_access(&self) -> Option<ModelAccess> {
+        serde_json::from_slice(&fs::read(self.0.join(MODEL_ACCESS)).ok()?).ok()
     }
 
     fn policy(&self) -> io::Result<Policy> {

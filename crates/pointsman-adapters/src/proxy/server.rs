@@ -6,18 +6,25 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pointsman_core::sandbox::network::{Destination, Refusal};
+use pointsman_core::relay::{CredentialName, Unpassed};
+use pointsman_core::sandbox::network::{Destination, Permit, Refusal};
+use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
 
+use super::accounts::Accounts;
+use super::message::Head;
+use super::model::{CallOrigin, Next, Relay, own_path};
 use super::request::{Kind, closing, parse, read_head};
+use super::upstream::Connections;
 use super::{CONTROL, LOCK, REFUSED, Refused, RefusedCount, SOCKET, SandboxDir};
 use crate::phase_file;
+use crate::secret::Secret;
 use crate::unix_socket::bind_in;
 
 /// For a program to say what it wants.
@@ -31,19 +38,39 @@ const MOST_OF_ONE: usize = 256;
 const LOOK: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// Without any sandbox the proxy goes; the daemon starts it again.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
+/// A piece of what is copied.
+const COPY_BYTES: usize = 64 << 10;
 /// The name under which requests without a destination are counted.
 const MALFORMED: &str = "a request";
+/// The longest order of the daemon: it may hold a credential.
+const ORDER_BYTES: u64 = 16 << 10;
+/// The rest of a request that was answered before its end.
+const LINGER_BYTES: usize = 64 << 20;
+const LINGER_LIMIT: Duration = Duration::from_secs(5);
+/// For the next call on a connection to the relay.
+const NEXT_CALL_LIMIT: Duration = Duration::from_secs(60);
 /// Different destinations that are counted for one sandbox.
 const COUNTED: usize = 200;
 
 /// Serves the sandboxes whose directories are below `dir`, until nobody needs it. Returns at once if another one does already.
-pub fn serve(dir: &Path) -> io::Result<()> {
+/// `now` is the clock.
+pub fn serve(dir: &Path, now: fn() -> Timestamp) -> io::Result<()> {
     let lock = File::create(dir.join(LOCK))?;
     if lock.try_lock().is_err() {
         return Ok(());
     }
-    let server =
-        Arc::new(Server { dir: dir.to_owned(), open: Mutex::default(), connections: AtomicUsize::new(0) });
+    let relay = Relay {
+        accounts: Accounts::new(dir, now),
+        connections: Connections::default(),
+        held: AtomicU64::new(0),
+        now,
+    };
+    let server = Arc::new(Server {
+        dir: dir.to_owned(),
+        open: Mutex::default(),
+        connections: AtomicUsize::new(0),
+        relay: Arc::new(relay),
+    });
     for entry in fs::read_dir(dir)?.flatten().filter(|entry| entry.path().is_dir()) {
         if let Some(name) = entry.file_name().to_str()
             && let Err(error) = server.open(name)
@@ -73,22 +100,27 @@ struct Server {
     dir: PathBuf,
     open: Mutex<BTreeMap<String, Arc<Listener>>>,
     connections: AtomicUsize,
+    relay: Arc<Relay>,
 }
 
 /// The listener of one sandbox.
 struct Listener {
+    name: String,
     dir: SandboxDir,
+    relay: Arc<Relay>,
     socket: UnixListener,
     connections: AtomicUsize,
+    /// The bytes of its requests to the model's API that are held at the moment.
+    held: AtomicU64,
     refused: Mutex<Refused>,
 }
 
 impl Server {
-    /// One order of the daemon: `open NAME` or `close NAME`.
+    /// One order of the daemon: `open NAME`, `close NAME`, `learn CREDENTIAL VALUE` or `forget CREDENTIAL`.
     fn answer(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(HEAD_LIMIT))?;
         let mut line = String::new();
-        BufReader::new(stream.take(4096)).read_line(&mut line)?;
+        BufReader::new(stream.take(ORDER_BYTES)).read_line(&mut line)?;
         // Somebody only looks whether we are there.
         if line.is_empty() {
             return Ok(());
@@ -99,6 +131,8 @@ impl Server {
                 self.close(name);
                 Ok(())
             }
+            Some(("learn", rest)) => self.learn(rest.split_once(' ')),
+            Some(("forget", name)) => self.learn(Some((name, ""))),
             _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
         };
         let mut stream = stream;
@@ -106,6 +140,14 @@ impl Server {
             Ok(()) => stream.write_all(b"ok\n"),
             Err(error) => stream.write_all(format!("{error}\n").as_bytes()),
         }
+    }
+
+    fn learn(&self, told: Option<(&str, &str)>) -> io::Result<()> {
+        let malformed = || io::Error::from(io::ErrorKind::InvalidInput);
+        let (name, value) = told.ok_or_else(malformed)?;
+        let name = CredentialName::named(name).ok_or_else(malformed)?;
+        self.relay.accounts.learn(name, Secret::new(value));
+        Ok(())
     }
 
     fn open(self: &Arc<Self>, name: &str) -> io::Result<()> {
@@ -118,7 +160,17 @@ impl Server {
         }
         let socket = bind_in(&dir.shown(), SOCKET)?;
         let refused = Mutex::new(dir.refused());
-        let listener = Arc::new(Listener { dir, socket, connections: AtomicUsize::new(0), refused });
+        let (own, relay) = (name.to_owned(), Arc::clone(&self.relay));
+        let connections = AtomicUsize::new(0);
+        let listener = Arc::new(Listener {
+            name: own,
+            dir,
+            relay,
+            socket,
+            connections,
+            held: AtomicU64::new(0),
+            refused,
+        });
         open.insert(name.to_owned(), Arc::clone(&listener));
         let server = Arc::clone(self);
         std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || server.listen(&listener))?;
@@ -131,13 +183,15 @@ impl Server {
             // Wakes its thread.
             let _ = shutdown(&listener.socket, Shutdown::Both);
         }
+        self.relay.accounts.close(name);
     }
 
     fn is_needed(&self) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, listener| {
+        open.retain(|name, listener| {
             let there = listener.dir.shown().is_dir();
             if !there {
+                self.relay.accounts.close(name);
                 let _ = shutdown(&listener.socket, Shutdown::Both);
             }
             there
@@ -170,6 +224,9 @@ impl Listener {
     fn serve(&self, stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(HEAD_LIMIT))?;
         let Some((head, rest)) = read_head(&mut &*stream)? else { return Ok(()) };
+        if let Some(first) = Head::parse(&head).filter(is_own) {
+            return self.relay(stream, first, rest);
+        }
         stream.set_read_timeout(None)?;
         let request = match parse(&head) {
             Ok(request) => request,
@@ -193,7 +250,44 @@ impl Listener {
         copy_both(stream, &server, plain)
     }
 
-    /// Resolves once, and connects to an address that was looked at.
+    /// Answers calls of the relay's own, as long as the program makes any.
+    fn relay(&self, stream: &UnixStream, first: Head, rest: Vec<u8>) -> io::Result<()> {
+        let mut from = BufReader::with_capacity(COPY_BYTES, io::Cursor::new(rest).chain(stream));
+        let mut head = first;
+        loop {
+            // Read each time: the daemon may have changed them.
+            let (access, policy) = (self.dir.model_access(), self.dir.policy()?);
+            let Some(access) = access else {
+                return self.refuse(stream, None, Refusal::NotPassed);
+            };
+            let origin = CallOrigin {
+                sandbox: &self.name,
+                access: &access,
+                private_hosts: &policy.private_hosts,
+                held: &self.held,
+            };
+            stream.set_read_timeout(Some(NEXT_CALL_LIMIT))?;
+            let (next, unpassed) = self.relay.serve(&origin, &head, &mut from, stream)?;
+            if let Some(why) = unpassed {
+                self.count_unpassed(&head, &why);
+            }
+            if next == Next::Close {
+                return linger(stream);
+            }
+            match Head::read(&mut from)? {
+                Some(another) if is_own(&another) => head = another,
+                Some(_) | None => return Ok(()),
+            }
+        }
+    }
+
+    fn count_unpassed(&self, head: &Head, why: &Unpassed) {
+        if let Some(what) = words::relay::counted(why, &head.first) {
+            self.count(&what, Refusal::NotPassed);
+        }
+    }
+
+    /// Connects to a destination that the policy allows.
     fn connect(&self, destination: &Destination) -> Result<TcpStream, Refusal> {
         // Read each time: people may allow a host while a session runs.
         let policy = self.dir.policy().map_err(|_| Refusal::NotListed)?;
@@ -201,20 +295,7 @@ impl Listener {
         if permit.learned {
             self.count(&destination.to_string(), Refusal::NotListed);
         }
-        let found = (destination.host.as_str(), destination.port).to_socket_addrs();
-        let addresses: Vec<SocketAddr> = found.map_err(|_| Refusal::Unresolvable)?.collect();
-        let mut refusal = Refusal::Unresolvable;
-        for address in addresses {
-            match permit.allows(address.ip()) {
-                Ok(()) => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
-                    Ok(stream) => return Ok(stream),
-                    Err(_) => refusal = Refusal::Unreachable,
-                },
-                // One private address among others is a trick: nothing of the name is reached.
-                Err(private) => return Err(private),
-            }
-        }
-        Err(refusal)
+        connect(destination, permit)
     }
 
     fn refuse(
@@ -229,6 +310,7 @@ impl Listener {
         let status = match refusal {
             Refusal::Unresolvable | Refusal::Unreachable => "502 Bad Gateway",
             Refusal::Malformed => "400 Bad Request",
+            Refusal::NotPassed => "404 Not Found",
             Refusal::AddressLiteral | Refusal::NotListed | Refusal::Port | Refusal::PrivateAddress => {
                 "403 Forbidden"
             }
@@ -251,6 +333,45 @@ impl Listener {
             let _ = phase_file::write_state_file(&self.dir.0.join(REFUSED), &text);
         }
     }
+}
+
+/// Reads the rest of a request that was answered before its end: a program that still writes would see a broken connection instead
+/// of the answer.
+fn linger(mut stream: &UnixStream) -> io::Result<()> {
+    stream.shutdown(std::net::Shutdown::Write)?;
+    stream.set_read_timeout(Some(LINGER_LIMIT))?;
+    let (mut piece, mut left, begun) = ([0; 4096], LINGER_BYTES, Instant::now());
+    while left > 0 && begun.elapsed() < LINGER_LIMIT {
+        match stream.read(&mut piece)? {
+            0 => break,
+            read => left = left.saturating_sub(read),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a request is for the relay itself.
+fn is_own(head: &Head) -> bool {
+    let mut words = head.first.split(' ');
+    words.next() != Some("CONNECT") && words.next().is_some_and(|target| own_path(target).is_some())
+}
+
+/// Resolves once, and connects to an address that was looked at.
+pub(super) fn connect(destination: &Destination, permit: Permit) -> Result<TcpStream, Refusal> {
+    let found = (destination.host.as_str(), destination.port).to_socket_addrs();
+    let addresses: Vec<SocketAddr> = found.map_err(|_| Refusal::Unresolvable)?.collect();
+    let mut refusal = Refusal::Unresolvable;
+    for address in addresses {
+        match permit.allows(address.ip()) {
+            Ok(()) => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+                Ok(stream) => return Ok(stream),
+                Err(_) => refusal = Refusal::Unreachable,
+            },
+            // One private address among others is a trick: nothing of the name is reached.
+            Err(private) => return Err(private),
+        }
+    }
+    Err(refusal)
 }
 
 /// Copies until both sides have said all. The answer to a `plain` request says that its connection is used up, also where the server

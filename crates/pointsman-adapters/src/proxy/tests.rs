@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pointsman_core::sandbox::network::{Destination, Policy, Refusal};
+use pointsman_core::time::Timestamp;
 use pointsman_testkit::eventually;
 
 use super::request::{Kind, ProxyRequest, parse};
@@ -51,7 +52,7 @@ fn listed_destinations_are_reached_and_others_are_refused_and_counted() {
     };
     std::fs::write(sandbox.join(POLICY), serde_json::to_vec(&policy).unwrap()).unwrap();
     let at = dir.clone();
-    let served = std::thread::spawn(move || serve(&at));
+    let served = std::thread::spawn(move || serve(&at, || Timestamp(1)));
     eventually("the proxy to listen", LIMIT, || connect_in(&dir, CONTROL).ok());
     let plain = ask(&dir, &format!("GET http://127.0.0.1:{open}/x HTTP/1.1\r\nHost: elsewhere\r\n\r\n"));
     assert!(plain.ends_with("hello"), "{plain}");

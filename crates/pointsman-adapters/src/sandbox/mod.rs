@@ -289,7 +289,11 @@ mod tests {
                 mount("/usr/ours/tree", Access::Write),
             ],
             limits: Limits { disk: Some(1024), ..Limits::default() },
-            network: Network::Proxy { socket: "/run/pointsman-proxy/proxy.sock".into(), through: Vec::new() },
+            network: Network::Proxy {
+                socket: "/run/pointsman-proxy/proxy.sock".into(),
+                through: Vec::new(),
+                services: Default::default(),
+            },
         };
         let bubblewrap = Bubblewrap::at(Path::new("/usr/bin/bwrap"));
         let words = bubblewrap.command(&plan, Path::new("/tree"), Lifetime::Parent);

@@ -116,6 +116,15 @@ impl Agent {
         }
     }
 
+    /// The variable that names the address of its API, for an agent whose API the relay knows. Any other agent reaches its API
+    /// through the proxy, with a key of its own.
+    pub const fn relayed_by(self) -> Option<&'static str> {
+        match self {
+            Self::Claude => Some("ANTHROPIC_BASE_URL"),
+            Self::Codex | Self::Gemini | Self::Opencode | Self::Program => None,
+        }
+    }
+
     /// Whether a variable names another address of the API, such as `ANTHROPIC_BASE_URL`.
     pub fn is_base_url(variable: &str) -> bool {
         variable.ends_with("_BASE_URL")

@@ -54,7 +54,7 @@ impl Requests {
             return false;
         }
         let classes = classes(usage);
-        let amount = Amount { classes, nano_usd: Price::of(model).map_or(0, |price| price.times(usage)) };
+        let amount = Amount { classes, nano_usd: nano_usd(model, usage) };
         let name = message["id"].as_str().filter(|id| !id.is_empty());
         let Some(name) = name.map(|name| text::clean_line(name, NAME_CHARS)) else {
             self.complete = self.complete.plus(amount);
@@ -91,6 +91,11 @@ pub fn classes(usage: &Value) -> TokenClasses {
         cache_reads: tokens("cache_read_input_tokens"),
         output: tokens("output_tokens"),
     }
+}
+
+/// The price of one request in thousandths of a millionth of a dollar; nothing for a model without a known price.
+pub fn nano_usd(model: &str, usage: &Value) -> u64 {
+    Price::of(model).map_or(0, |price| price.times(usage))
 }
 
 /// Dollars for a million tokens, which are millionths of a dollar for one.

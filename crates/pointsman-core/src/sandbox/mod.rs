@@ -49,6 +49,9 @@ pub enum Network {
         socket: PathBuf,
         /// Destinations on the loopback interface of the machine, which are not inside.
         through: Vec<String>,
+        /// Variables that name an address of the relay, with the path behind it.
+        #[serde(default)]
+        services: BTreeMap<String, String>,
     },
 }
 
@@ -115,7 +118,6 @@ pub enum Purpose {
     Network,
     Operator,
     AgentSettings,
-    AgentLogin,
     Objects,
     Mirror,
     Start,
@@ -166,8 +168,6 @@ pub struct SessionPaths {
     pub program: PathBuf,
     /// The agent's own directory of settings, if it has one.
     pub settings: Option<PathBuf>,
-    /// Its login, shared by all sessions, and where it is shown.
-    pub login: Option<(PathBuf, PathBuf)>,
     /// The directory with the proxy's socket for this session, and where it is shown.
     pub network: Option<(PathBuf, PathBuf)>,
 }
@@ -187,8 +187,6 @@ impl SessionPaths {
         mounts.extend(self.gateway.as_deref().map(|gateway| write(gateway, Purpose::Gateway)));
         mounts.extend(self.settings.as_deref().map(|dir| write(dir, Purpose::AgentSettings)));
         mounts.extend(network(self.network.as_ref()));
-        let login = self.login.as_ref();
-        mounts.extend(login.map(|(from, to)| shown_at(from, to, Access::Write, Purpose::AgentLogin)));
         mounts
     }
 }

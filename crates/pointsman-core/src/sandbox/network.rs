@@ -74,6 +74,8 @@ pub enum Refusal {
     Unresolvable,
     /// Nobody takes a connection at its addresses.
     Unreachable,
+    /// The relay does not pass this request on.
+    NotPassed,
 }
 
 /// The permission to reach a name, before its address is known.

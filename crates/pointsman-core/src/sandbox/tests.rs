@@ -64,7 +64,6 @@ fn session() -> Enclosed {
         spec: root.join("launch-1.json"),
         program: "/usr/bin/pointsman".into(),
         settings: Some(root.join("agent-1")),
-        login: None,
         network: Some(("/run/user/1000/pointsman/proxy/1/shown".into(), "/run/pointsman-proxy".into())),
     }))
 }

@@ -31,6 +31,7 @@ pub mod prompt;
 pub mod question;
 pub mod queue;
 pub mod reason;
+pub mod relay;
 pub mod report;
 pub mod review;
 pub mod run;

@@ -26,7 +26,6 @@ pub fn purpose(why: Purpose) -> &'static str {
         Purpose::Network => "the socket of the proxy, the only way to the network",
         Purpose::Operator => "listed in the machine's configuration file",
         Purpose::AgentSettings => "the agent's settings for this session",
-        Purpose::AgentLogin => "the agent's login",
         Purpose::Objects => "the history of the repository",
         Purpose::Mirror => "the repository that origin names",
         Purpose::Start => "the description of what to start",
@@ -117,12 +116,19 @@ pub const DISK_ENFORCED: &str = "the kernel, for each temporary file system; the
 pub const NETWORK_SHARED: &str = "the network of the machine: every host and every local port can be reached";
 
 /// The network of a sandbox, for `sandbox show`.
-pub fn network(hosts: &[String]) -> String {
-    match hosts {
-        [] => "a network of its own that leads nowhere: no host is listed".to_owned(),
-        hosts => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
+pub fn network(hosts: &[String], is_relayed: bool) -> String {
+    let relay = "the model's API through a relay that adds the key";
+    match (hosts, is_relayed) {
+        ([], false) => "a network of its own that leads nowhere: no host is listed".to_owned(),
+        ([], true) => format!("a network of its own; {relay}"),
+        (hosts, false) => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
+        (hosts, true) => format!("a network of its own; {relay}; through a proxy: {}", hosts.join(", ")),
     }
 }
+
+/// The offer of `init` and `project add`.
+pub const OFFER_TO_LEARN: &str =
+    "Run the tests once now, with an open network, to see which hosts they need? [Y/n]";
 
 /// What `containers = true` means, for whoever accepts the setting.
 pub const CONTAINERS_RUN_OUTSIDE: &str =
@@ -178,6 +184,7 @@ pub fn refusal(why: Refusal) -> &'static str {
         Refusal::PrivateAddress => "the name leads to an address of this machine or of a private network",
         Refusal::Unresolvable => "the name has no address",
         Refusal::Unreachable => "nobody takes a connection there",
+        Refusal::NotPassed => "the relay does not pass this request on",
     }
 }
 
@@ -196,6 +203,7 @@ pub fn refused(destination: &str, why: Refusal) -> String {
              private_hosts in the machine's configuration file."
         }
         Refusal::Unresolvable | Refusal::Unreachable => "Check the name, or try again later.",
+        Refusal::NotPassed => "Work without it.",
     };
     format!("Pointsman did not connect to {what}: {}.\n{advice}\n", refusal(why))
 }

@@ -38,6 +38,9 @@ pub struct TestDaemon {
     child: Mutex<Option<Child>>,
 }
 
+/// A key that no service knows.
+const MADE_UP_KEY: &str = "sk-ant-test-made-up-0000000000000000";
+
 impl TestDaemon {
     fn build(setup: Setup) -> Self {
         let root_dir = tempfile::Builder::new().prefix("pointsman-e2e-").tempdir();
@@ -84,6 +87,8 @@ impl TestDaemon {
             self.register();
         }
         let mut command = self.command(&[&["--no-color"], arguments].concat());
+        // Without any login no session of Claude Code starts.
+        command.env("ANTHROPIC_API_KEY", MADE_UP_KEY);
         for (name, value) in self.setup.daemon_env.iter().map(|(n, v)| (n.as_str(), v.as_str())) {
             command.env(name, value);
         }

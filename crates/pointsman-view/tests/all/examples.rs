@@ -124,6 +124,8 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("project list", shown([registered]));
     all.insert("project add", shown([project::Named { name: shop() }]));
     let dir = PathBuf::from(".claude");
+    let login = project::ClaudeLogin { kept: true, variable: Some(text("ANTHROPIC_API_KEY")) };
+    all.insert("claude login", shown([login]));
     all.insert("claude install", shown([project::Installed { dir, notes: vec![text("a note")] }]));
 }
 

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use pointsman_adapters::phase_file;
 use pointsman_core::claude::settings;
-use pointsman_view::project::Installed;
+use pointsman_core::words;
+use pointsman_view::project::{ClaudeLogin, Installed};
 
 use super::context::Context;
 use super::failure::Failure;
+use super::prompt;
+use crate::model_login;
 
 /// The slash commands, by their file names.
 const COMMANDS: [(&str, &str); 4] = [
@@ -25,12 +28,22 @@ const SETTINGS_BYTES: u64 = 4 << 20;
 #[command(after_help = "Examples:\n  \
     pointsman claude install                       for this project\n  \
     pointsman claude install --user                for all of yours\n  \
-    pointsman claude uninstall")]
+    pointsman claude uninstall\n  \
+    pointsman claude login                         for the sessions of the daemon")]
 pub(crate) enum Command {
     /// Add hooks, status line and slash commands; everything else in the settings stays as it is
     Install(InstallTarget),
     /// Take out exactly what install added
     Uninstall(InstallTarget),
+    /// Keep a long-lived token with which the daemon's sessions use your subscription
+    ///
+    /// Run `claude setup-token` first: it logs you in and prints the token. The token is read from the terminal without being shown,
+    /// or from standard input. The daemon alone keeps it; no session sees it.
+    #[command(after_help = "Examples:\n  pointsman claude login\n  pointsman claude login < token-file")]
+    Login,
+    /// Forget the token that login kept
+    #[command(after_help = "Example:\n  pointsman claude logout")]
+    Logout,
 }
 
 /// Whose settings.
@@ -51,6 +64,8 @@ impl Command {
         match self {
             Self::Install(place) => install(context, &place.dir(context)?),
             Self::Uninstall(place) => uninstall(context, &place.dir(context)?),
+            Self::Login => login(context),
+            Self::Logout => logout(context),
         }
     }
 }
@@ -80,6 +95,35 @@ pub(super) fn with_plain_project(mut arguments: Vec<OsString>) -> Vec<OsString> 
         arguments[at] = "--in-project".into();
     }
     arguments
+}
+
+fn login(context: &Context) -> Result<(), Failure> {
+    let text = prompt::secret(context, words::relay::ASK_FOR_TOKEN)?;
+    context.paths.create()?;
+    model_login::keep(&context.paths, &text)
+        .map_err(|error| Failure::refused(format!("{error:#}")).hint(words::relay::HOW_TO_GET_A_TOKEN))?;
+    told(context, true, words::relay::LOGGED_IN)
+}
+
+fn logout(context: &Context) -> Result<(), Failure> {
+    let was_there = model_login::forget(&context.paths)?;
+    let said = if was_there { words::relay::LOGGED_OUT } else { words::relay::NOT_LOGGED_IN };
+    told(context, false, said)
+}
+
+/// What the daemon's sessions use from now on. A variable of the environment comes before the token that is kept.
+fn told(context: &Context, kept: bool, said: &str) -> Result<(), Failure> {
+    let found = Context::enclosure()?.login()?;
+    let variable = found.and_then(|login| login.name.variable());
+    if context.out.is_json() {
+        let variable = variable.map(str::to_owned);
+        return context.out.value(&ClaudeLogin { kept, variable });
+    }
+    context.out.say(said);
+    if let Some(variable) = variable {
+        context.out.say(words::relay::variable_first(variable));
+    }
+    Ok(())
 }
 
 fn install(context: &Context, dir: &Path) -> Result<(), Failure> {

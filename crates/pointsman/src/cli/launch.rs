@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::failure::Failure;
-use super::network::Relay;
+use super::network::Forward;
 use crate::daemon::Side;
 
 /// Runs a command that stands between the daemon and an agent or a test, if the command line is one. Several of them are part of
@@ -16,7 +16,7 @@ pub(crate) fn shortcut() -> Option<Result<ExitCode, Failure>> {
         "launch" => Some(alone::<Arguments>(&words)?.run()),
         "enter" => Some(alone::<Enter>(&words)?.run()),
         "confine" => Some(alone::<Confine>(&words)?.run()),
-        "relay" => Some(alone::<Relay>(&words)?.run()),
+        "forward" => Some(alone::<Forward>(&words)?.run()),
         _ => None,
     }
 }

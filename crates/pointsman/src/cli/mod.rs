@@ -215,7 +215,7 @@ enum Command {
     #[command(hide = true)]
     Proxy(network::Proxy),
     #[command(hide = true)]
-    Relay(network::Relay),
+    Forward(network::Forward),
     #[command(hide = true)]
     Keep(launch::Keep),
     #[command(hide = true)]
@@ -355,7 +355,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Enter(arguments) => return arguments.run(),
         Command::Confine(arguments) => return arguments.run(),
         Command::Proxy(arguments) => return arguments.run(),
-        Command::Relay(arguments) => return arguments.run(),
+        Command::Forward(arguments) => return arguments.run(),
         Command::Keep(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }
@@ -381,7 +381,7 @@ impl Command {
             | Self::Enter(_)
             | Self::Confine(_)
             | Self::Proxy(_)
-            | Self::Relay(_)
+            | Self::Forward(_)
             | Self::Keep(_)
             | Self::RehearsalAgent(_) => true,
             Self::MergeQueue(command) => command.minds_interrupts(),

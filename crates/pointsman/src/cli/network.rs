@@ -1,4 +1,4 @@
-//! The hidden commands of the network of sandboxes: the proxy outside, and the relay inside that leads to it.
+//! The hidden commands of the network of sandboxes: the proxy outside, and the forwarder inside that leads to it.
 
 use std::io;
 use std::net::TcpListener;
@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pointsman_adapters::process::Run;
-use pointsman_adapters::proxy::{self, relay};
+use pointsman_adapters::proxy::{self, forwarder};
 use rustix::process::{Pid, getppid};
 
 use super::failure::Failure;
+use crate::daemon::clock;
 
 /// Serve the network of all sandboxes; the daemon's own
 #[derive(Debug, Args)]
@@ -24,14 +25,14 @@ impl Proxy {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         // It outlives the daemon, and its terminal.
         let _ = rustix::process::setsid();
-        proxy::serve(&self.dir)?;
+        proxy::serve(&self.dir, clock::now)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Lead the socket that is standard input to the proxy; the daemon's own
 #[derive(Debug, Args)]
-pub(crate) struct Relay {
+pub(crate) struct Forward {
     /// The proxy's socket
     socket: PathBuf,
     /// Stay and do it for this process, instead of starting the process that does
@@ -39,19 +40,19 @@ pub(crate) struct Relay {
     serve: Option<i32>,
 }
 
-impl Relay {
+impl Forward {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let listener = io::stdin().as_fd().try_clone_to_owned()?;
         if let Some(of) = self.serve.and_then(Pid::from_raw) {
             // An interrupt on the agent's terminal is not for us.
             let _ = rustix::process::setsid();
-            relay::serve(&TcpListener::from(listener), &self.socket, of)?;
+            forwarder::serve(&TcpListener::from(listener), &self.socket, of)?;
             return Ok(ExitCode::SUCCESS);
         }
         // Our parent becomes the command.
         let of = getppid().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let of = of.as_raw_nonzero().to_string();
-        let run = Run::new(std::env::current_exe()?).arg("relay").args(["--serve", &of]).arg(&self.socket);
+        let run = Run::new(std::env::current_exe()?).arg("forward").args(["--serve", &of]).arg(&self.socket);
         run.start_unattended(listener.into()).map_err(|error| Failure::failed(format!("{error:#}")))?;
         Ok(ExitCode::SUCCESS)
     }

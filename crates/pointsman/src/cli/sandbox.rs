@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -13,6 +14,7 @@ use super::sandbox_learn::learn;
 use super::table::Table;
 use super::{role, style};
 use crate::daemon::phases_of;
+use crate::model_login;
 
 /// Show what sessions can reach, and find out which hosts CI needs
 #[derive(Debug, Subcommand)]
@@ -67,17 +69,23 @@ impl Command {
             spec: root.join("launch-1.json"),
             program: std::env::current_exe()?,
             settings: Some(root.join("agent-1")),
-            login: None,
             network: Some((context.paths.proxy().join(&identity), PathBuf::from("/run/pointsman-proxy"))),
         };
-        let agent: Vec<String> =
-            config.agent_kind(role).api_hosts().iter().map(|host| (*host).to_owned()).collect();
+        let agent = config.agent_kind(role);
+        let is_relayed = model_login::is_relayed(agent, &settings, &config.agent.pass_env);
+        let hosts = agent.api_hosts().iter().filter(|_| !is_relayed);
+        let agent: Vec<String> = hosts.map(|host| (*host).to_owned()).collect();
         let policy = enclosure.policy(&settings.hosts, &agent, &paths);
         let command = config.command(role);
         let shown = match &place {
-            Place::Inside => {
-                enclosure.around_session(&settings, config.dev.worktree, session, command, &policy)
-            }
+            Place::Inside => enclosure.around_session(
+                &settings,
+                config.dev.worktree,
+                session,
+                command,
+                &policy,
+                BTreeMap::new(),
+            ),
             Place::Outside(_) | Place::Nowhere(_) => Ok(None),
         };
         let mounts = shown.map_err(Failure::failed)?.map(|shown| shown.plan.mounts).unwrap_or_default();
@@ -88,7 +96,7 @@ impl Command {
             fix: reason.map(|why| words::sandbox::fix(why).to_owned()),
             mounts: mounts.iter().map(view::Mount::from).collect(),
             network: match &place {
-                Place::Inside => words::sandbox::network(&policy.hosts),
+                Place::Inside => words::sandbox::network(&policy.hosts, is_relayed),
                 Place::Outside(_) | Place::Nowhere(_) => words::sandbox::NETWORK_SHARED.to_owned(),
             },
             hosts: policy.hosts,

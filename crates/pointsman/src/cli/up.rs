@@ -160,10 +160,15 @@ fn say_unconfirmed(context: &Context) -> Result<(), Failure> {
     let Some(store) = context.store()? else { return Ok(()) };
     let enclosure = Context::enclosure()?;
     for row in store.projects()? {
-        if let Ok(project) = Project::load(&row.config_path)
-            && let Place::Outside(why) = enclosure.place(&project.config.sandbox, project.config.dev.worktree)
-        {
-            context.out.say(format!("{}: {}", row.name, words::sandbox::warning(&why)));
+        if let Ok(project) = Project::load(&row.config_path) {
+            let config = &project.config;
+            let outside = match enclosure.place(&config.sandbox, config.dev.worktree) {
+                Place::Outside(why) => Some(words::sandbox::warning(&why)),
+                Place::Inside | Place::Nowhere(_) => None,
+            };
+            for warning in outside.into_iter().chain(enclosure.login_warning(config)) {
+                context.out.say(format!("{}: {warning}", row.name));
+            }
         }
         for kept in daemon::unconfirmed(&store, &row.name)? {
             context.out.say(words::decision::to_confirm(&row.name, &kept));

@@ -6,6 +6,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::log;
 use pointsman_core::part::question::{Kind, Owner, Question};
 use pointsman_core::part::session::{self, Demand, Stage};
+use pointsman_core::relay::CredentialName;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Subject};
 use pointsman_core::session::budget::{self, Grants, Level, Limit, Spent, level};
@@ -23,6 +24,7 @@ use pointsman_view::task::{CiStatus, StatusLine};
 use super::answer::{done, failed};
 use super::clock;
 use super::engine::{Engine, Input};
+use super::relay::NamedBudget;
 use crate::control::protocol::{FailureKind, Reply};
 
 /// The kind under which the end of a turn is in the log.
@@ -59,13 +61,22 @@ pub(crate) fn measure(
 ) -> Reply {
     let measured = engine.store().session(session).and_then(|known| match known {
         Some(row) => {
-            let quota = quota::believed(quota, clock::now());
+            let mut quota = quota::believed(quota, clock::now());
             if !quota.is_empty() {
+                // What the service itself told the relay is not in a status line.
+                let known = self::quota(engine.store(), &row.project)?;
+                quota.extend(
+                    known.into_iter().filter(|window| is_wait(window) && window.resets_at > clock::now()),
+                );
                 let told = serde_json::to_string(&quota).unwrap_or_default();
                 let told = Write::cursor(&row.project, QUOTA, told);
                 engine.write(&[Change::quiet(clock::now(), vec![told])])?;
             }
             let Some((id, generation)) = WorkflowId::parse_session(session) else { return Ok(None) };
+            let spent = match spent {
+                Some(spent) => Some(beside_relay(engine, &row, spent)?),
+                None => None,
+            };
             take(engine, &id, generation, &row, gauge, spent)?;
             Ok(Some(id.task().and_then(|key| task_line(engine, key))))
         }
@@ -150,6 +161,88 @@ pub(crate) fn count(
         inputs.extend(passed(engine, id, now)?);
     }
     engine.take(&inputs, now).map(drop)
+}
+
+/// The part of a session's own report that counts beside the relay: of tokens, the relay knows all.
+pub(crate) fn beside_relay(
+    engine: &Engine,
+    session: &SessionRow,
+    reported: Spent,
+) -> Result<Spent, pointsman_store::Error> {
+    let is_relayed =
+        engine.store().cursor(Some(&session.project), &relayed_name(&session.session))?.is_some();
+    let Spent { micro_usd, turns, .. } = reported;
+    Ok(if is_relayed { Spent { micro_usd, turns, ..Spent::default() } } else { reported })
+}
+
+/// Under which name it is remembered that the relay counts a session's calls.
+fn relayed_name(session: &str) -> String {
+    format!("relayed-{session}")
+}
+
+/// Counts what the relay has counted, as the session's sums, and acts on the marks that are passed.
+pub(crate) fn relayed(
+    engine: &mut Engine,
+    id: &WorkflowId,
+    generation: u32,
+    session: &SessionRow,
+    spent: Spent,
+) -> Result<(), pointsman_store::Error> {
+    let name = relayed_name(&session.session);
+    if engine.store().cursor(Some(&session.project), &name)?.is_none() {
+        let noted = Write::cursor(&session.project, name, "yes");
+        engine.write(&[Change::quiet(clock::now(), vec![noted])])?;
+    }
+    if spent.classes == session.spent.classes {
+        return Ok(());
+    }
+    count(engine, id, generation, session, None, Some(spent))
+}
+
+/// The budgets that the next call of a workflow's session must fit into.
+pub(crate) fn of_relayed(
+    engine: &Engine,
+    id: &WorkflowId,
+    now: Timestamp,
+) -> Result<Vec<NamedBudget>, pointsman_store::Error> {
+    let (Some(config), Some(owner)) = (engine.config(id.project()), engine.workflow(id)) else {
+        return Ok(Vec::new());
+    };
+    let mut marks = of_session(engine.store(), &config, &Spender::of(engine, &owner), now)?;
+    marks.extend(of_day_for(engine.store(), &config, owner.role(), now)?);
+    let named = |mark: Mark| {
+        let whose = mark.whose.of(mark.role.unwrap_or(ROLE), mark.issue, &clock::day(now));
+        NamedBudget {
+            name: format!("{}/{}", config.name, mark.key),
+            what: words::relay::budget(&whose, &budget::describe_limit(mark.limit)),
+            limit: mark.limit,
+            spent: mark.spent,
+        }
+    };
+    Ok(marks.into_iter().map(named).collect())
+}
+
+/// The name of the window in which a credential has to wait.
+const WAIT: &str = "relay ";
+
+fn is_wait(window: &Window) -> bool {
+    window.name.starts_with(WAIT)
+}
+
+/// Remembers that the credential of a project's sessions has to wait: nothing new begins until then.
+pub(crate) fn note_wait(
+    engine: &mut Engine,
+    project: &ProjectName,
+    credential: CredentialName,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let name = format!("{WAIT}{}", credential.as_str());
+    let mut windows = quota(engine.store(), project)?;
+    windows.retain(|window| window.name != name);
+    windows.push(Window { name, used_permille: 1000, resets_at: until });
+    let told = serde_json::to_string(&windows).unwrap_or_default();
+    engine.write(&[Change::quiet(now, vec![Write::cursor(project, QUOTA, told)])]).map(drop)
 }
 
 /// A session's hook tells the end of a turn, under a name that comes once: counted before the end itself is taken in, so that

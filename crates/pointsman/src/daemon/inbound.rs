@@ -14,6 +14,7 @@ use super::engine::Input;
 use super::factory;
 use super::notifier::NotifierReport;
 use super::outcome::Outcome;
+use super::relay::{RelayReport, SessionBudgets};
 use super::timetable::ProjectFacts;
 use crate::control::protocol::{Reply, Request};
 
@@ -108,6 +109,12 @@ pub(crate) enum ThreadReport {
         row: Box<CheckpointRow>,
         /// Those that were pruned for it.
         pruned: Vec<u64>,
+    },
+    /// The relay has counted calls of the model, or heard that a credential has to wait.
+    Relayed {
+        told: Box<RelayReport>,
+        /// Told the budgets of the sessions whose usage has changed.
+        written: SyncSender<Vec<SessionBudgets>>,
     },
     /// Somebody wants to know when everything that was sent before this is on disk.
     Passed { written: SyncSender<()> },

@@ -19,7 +19,7 @@ use pointsman_core::words;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::enclosure::relayed;
+use crate::enclosure::forwarded;
 use crate::keeper::Keep;
 
 /// The program that this process becomes, and its surroundings.
@@ -90,7 +90,7 @@ pub fn launch(spec: &Path, side: Side) -> anyhow::Result<u8> {
             sandbox::restrict(&sandbox.plan.rights()).with_context(words::daemon::process::no_rights)?;
             clear_locks(&launch.cwd, &sandbox.plan);
             launch.env.extend(sandbox.env);
-            launch.env.extend(relayed(&sandbox.plan.network, &sandbox.program)?);
+            launch.env.extend(forwarded(&sandbox.plan.network, &sandbox.program)?);
         }
         // Its terminal is gone with the server, whatever it does about the hang-up.
         (Side::Outside, None) if launch.parent.is_none() => go_with(tmux_server(), Signal::KILL)?,

@@ -41,6 +41,7 @@ mod queue_orders;
 mod queue_trial;
 mod reader;
 mod reading;
+mod relay;
 mod reports;
 mod reviews;
 mod runs;

@@ -140,12 +140,18 @@ impl Served {
         })
     }
 
-    /// The destinations that a session of this role with this environment may reach.
-    pub(crate) fn session_policy(&self, role: Role, env: &BTreeMap<String, String>) -> Policy {
+    /// The destinations that a session of this role with this environment may reach. The API of its agent is none of them if the
+    /// relay asks it.
+    pub(crate) fn session_policy(
+        &self,
+        role: Role,
+        env: &BTreeMap<String, String>,
+        is_relayed: bool,
+    ) -> Policy {
         let known = self.config.agent_kind(role).api_hosts().iter().map(|host| (*host).to_owned());
         let named =
             env.iter().filter(|(name, _)| Agent::is_base_url(name)).filter_map(|(_, url)| host_of(url));
-        let agent: Vec<String> = known.chain(named).collect();
+        let agent: Vec<String> = known.chain(named).filter(|_| !is_relayed).collect();
         self.enclosure.policy(&self.config.sandbox(role).hosts, &agent, &self.paths)
     }
 

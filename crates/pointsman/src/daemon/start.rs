@@ -43,6 +43,7 @@ use super::projections::Projections;
 use super::projects;
 use super::queue_orders;
 use super::reader::Reader;
+use super::relay::RelayWatch;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
@@ -192,6 +193,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         {
             tracing::warn!(project = %served.config.name, "{}", words::sandbox::warning(&why));
         }
+        if let Some(warning) = served.enclosure.login_warning(&served.config) {
+            tracing::warn!(project = %served.config.name, "{warning}");
+        }
         clear_leftovers(served);
         let adopted = adopt(dispatcher.engine.store(), served).and_then(|writes| {
             let change = Change::quiet(clock::now(), writes);
@@ -241,12 +245,16 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_roles = factory::Watch::new(inbox.clone(), Arc::clone(&world));
     let looked_at = Arc::clone(&world);
+    let mut relayed = RelayWatch::new(inbox.clone(), Arc::clone(&world));
     let looking = [
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
         settings.start("files", move || {
-            keep_network(&looked_at);
+            if let Some(enclosure) = looked_at.any_enclosure() {
+                enclosure.keep_network();
+            }
+            relayed.look();
             files.look();
             pending.look();
         })?,
@@ -280,15 +288,6 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         let _ = thread.join();
     }
     Ok(())
-}
-
-/// Starts the proxy of the sandboxes again if it is gone.
-fn keep_network(world: &EffectPerformer) {
-    let served =
-        world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values().next().cloned();
-    if let Some(served) = served {
-        served.enclosure.keep_network();
-    }
 }
 
 /// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing

@@ -14,6 +14,7 @@ mod readme;
 mod real_claude;
 mod real_claude_headless;
 mod real_claude_person;
+mod real_claude_relay;
 mod simulation;
 mod timetable;
 mod upgrade;

@@ -9,7 +9,7 @@ use pointsman_testkit::claude_api::{ClaudeApi, Step};
 use pointsman_testkit::{Setup, TestDaemon, not_run};
 
 /// Made up; nothing outside the loopback interface ever sees it.
-const KEY: &str = "sk-ant-test-0000000000000000000000000000";
+pub(crate) const KEY: &str = "sk-ant-test-0000000000000000000000000000";
 
 /// Commits a list and hands it in.
 pub(crate) const WORK: &str = "mkdir -p src && echo 'apples 3 crowns' > src/apples.txt && git add --all && \

@@ -30,8 +30,8 @@ pub fn no_proxy() -> &'static str {
     "the network proxy of the sandbox cannot be used"
 }
 
-/// The relay inside a sandbox does not start.
-pub fn no_relay() -> &'static str {
+/// The forwarder inside a sandbox does not start.
+pub fn no_forwarder() -> &'static str {
     "the way from the sandbox to the network proxy cannot be opened"
 }
 

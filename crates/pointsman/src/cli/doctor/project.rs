@@ -36,6 +36,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     if project.config.agent_kind(Task::ROLE).capabilities().hooks {
         checks.push(hooks::check(context, &project));
     }
+    checks.extend(login(&project));
     checks.push(phase_dir(&project));
     if project.config.forge.kind.is_embedded() {
         checks.push(forge(context, &project));
@@ -45,6 +46,20 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     checks.push(leftovers(context, &project.config.name));
     checks.push(halted(context));
     checks
+}
+
+/// The login for the model's API, where the relay adds it.
+fn login(project: &Project) -> Option<Check> {
+    const ID: &str = "claude_login";
+    let enclosure = Context::enclosure().ok()?;
+    if !enclosure.needs_login(&project.config) {
+        return None;
+    }
+    Some(match enclosure.login() {
+        Ok(Some(login)) => Check::ok(ID, words::relay::login_found(login.name)),
+        Ok(None) => Check::warn(ID, words::relay::NO_LOGIN_HERE, words::relay::HOW_TO_LOG_IN),
+        Err(error) => Check::fail(ID, format!("{error:#}"), words::relay::HOW_TO_LOG_IN),
+    })
 }
 
 /// Whether the project that is meant needs terminals; without a project, one may come.

@@ -88,6 +88,7 @@ fn rows(report: ThreadReport) -> Result<Vec<Write>, Box<ThreadReport>> {
         | ThreadReport::Timetable { .. }
         | ThreadReport::Decided(_)
         | ThreadReport::Observed { .. }
+        | ThreadReport::Relayed { .. }
         | ThreadReport::Passed { .. }
         | ThreadReport::AskForge { .. }) => return Err(Box::new(report)),
     })

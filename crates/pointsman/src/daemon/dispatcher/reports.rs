@@ -9,6 +9,7 @@ use crate::daemon::factory;
 use crate::daemon::inbound::ThreadReport;
 use crate::daemon::notifier::{self, NotifierReport};
 use crate::daemon::queue_orders;
+use crate::daemon::relay;
 use crate::daemon::runs;
 use crate::daemon::timetable;
 
@@ -97,6 +98,14 @@ impl Dispatcher {
             }
             ThreadReport::Decided(made) => {
                 self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+            }
+            ThreadReport::Relayed { told, written } => {
+                let mut budgets = Vec::new();
+                self.until_written("relayed usage", |d| {
+                    budgets = relay::take(&mut d.engine, &told, now)?;
+                    Ok(())
+                });
+                let _ = written.send(budgets);
             }
             ThreadReport::Passed { written } => drop(written.send(())),
             ThreadReport::AskForge { project } => self.poller.ask(&project),

@@ -10,6 +10,7 @@ use pointsman_core::agent::Agent;
 use pointsman_core::claude::launch::{self, Conversation, RewakeSupport};
 use pointsman_core::claude::stream::ResultPromise;
 use pointsman_core::config::Runtime;
+use pointsman_core::relay::PLACEHOLDER_KEY;
 use pointsman_core::task::Opening;
 use pointsman_core::workflow::Workflow;
 use serde_json::Value;
@@ -19,14 +20,11 @@ use super::session::{first_line, write};
 use super::{EffectError, EffectPerformer};
 use crate::daemon::served::{Served, SessionFiles};
 use crate::keeper::Keep;
-use crate::remote::CLAUDE_LOGIN;
 
 /// Claude's own file is small; more than this is something else.
 const CONFIG_BYTES: u64 = 64 << 20;
 /// Claude's own file of settings and state.
 const CONFIG: &str = ".claude.json";
-/// The login of an account. It is refreshed, so that copies would invalidate each other.
-const LOGIN: &str = CLAUDE_LOGIN;
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
 /// What a conversation has cost, in the files of a run.
@@ -50,8 +48,6 @@ pub(super) struct AgentCommand {
     pub(super) keep: Option<Keep>,
     /// The program's own directory of settings, for a session inside a sandbox.
     pub(super) settings: Option<PathBuf>,
-    /// Its login, and where a session inside finds it.
-    pub(super) login: Option<(PathBuf, PathBuf)>,
 }
 
 impl EffectPerformer {
@@ -86,7 +82,7 @@ impl EffectPerformer {
         match served.config.agent_kind(owner.role()) {
             Agent::Claude => {}
             Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {
-                return Ok(AgentCommand { argv, keep: keep(None), settings: None, login: None });
+                return Ok(AgentCommand { argv, keep: keep(None), settings: None });
             }
         }
         let program = self.program.to_string_lossy();
@@ -113,10 +109,6 @@ impl EffectPerformer {
             }
         };
         let own = (config_dir == session_files.agent_settings(generation)).then(|| config_dir.clone());
-        let login = own.as_ref().and_then(|own| {
-            let shared = self.paths.claude_config().join(LOGIN);
-            phase_file::is_own_file(&shared).then(|| (shared, own.join(LOGIN)))
-        });
         let passed = own.is_none() && enclosed;
         let conversation = match self.interrupted(served, generation, opening, session_files, &config_dir) {
             Some(id) => Conversation::Resumed(id),
@@ -145,11 +137,11 @@ impl EffectPerformer {
         Ok(match runtime {
             Runtime::Tmux => {
                 let argv = launch::command(&argv, &settings, &conversation, &prompt);
-                AgentCommand { argv, keep: None, settings: shown, login }
+                AgentCommand { argv, keep: None, settings: shown }
             }
             Runtime::Headless => {
                 let argv = launch::stream(&argv, Some(&settings));
-                AgentCommand { argv, keep: keep(Some(conversation)), settings: shown, login }
+                AgentCommand { argv, keep: keep(Some(conversation)), settings: shown }
             }
         })
     }
@@ -189,7 +181,11 @@ impl EffectPerformer {
         let template = phase_file::read_result_file(&shared.join(CONFIG), CONFIG_BYTES).ok().flatten();
         let template: Value =
             template.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        let account = launch::account(&template);
+        // A session whose calls get their credential outside needs no account.
+        let account = match api_key {
+            Some(PLACEHOLDER_KEY) => Value::Object(Default::default()),
+            Some(_) | None => launch::account(&template),
+        };
         let tree = session_files.tree.canonicalize()?;
         let next = launch::without_dialogs(&account, &[&*tree.to_string_lossy()], api_key).unwrap_or(account);
         write(&dir.join(CONFIG), &serde_json::to_vec_pretty(&next).map_err(EffectError::never)?)?;

@@ -14,6 +14,7 @@ mod files;
 pub(super) mod hand_in;
 mod issue;
 mod message;
+mod model;
 mod notify;
 mod run;
 mod session;
@@ -44,6 +45,7 @@ use super::projections::Announced;
 use super::reader::Reader;
 use super::served::Served;
 use super::session_sockets::SessionSockets;
+use crate::enclosure::Enclosure;
 use crate::paths::Paths;
 
 pub(crate) use activities::SessionActivities;
@@ -94,6 +96,12 @@ impl EffectPerformer {
     /// A project that is served.
     pub(crate) fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// The means to enclose programs, which are those of the machine; none while no project is served.
+    pub(crate) fn any_enclosure(&self) -> Option<Enclosure> {
+        let projects = self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        projects.values().next().map(|served| served.enclosure.clone())
     }
 
     /// Asks the store what the daemon wrote. The question must not wait for anything else.

@@ -265,6 +265,10 @@ impl EffectPerformer {
         }
         let mut env = self.agent_environment(served, owner, generation, session_files);
         env.extend(prepared.env);
+        let model = match enclosed {
+            true => self.relayed_model(served, owner, generation, &mut env)?,
+            false => None,
+        };
         let start = Start {
             owner,
             generation,
@@ -273,8 +277,7 @@ impl EffectPerformer {
             runtime: served.config.runtime(role),
             enclosed,
         };
-        let AgentCommand { argv, keep, settings, login } =
-            self.command_for(served, &start, argv, &mut env)?;
+        let AgentCommand { argv, keep, settings } = self.command_for(served, &start, argv, &mut env)?;
         let spec = session_files.launch_spec(generation);
         let sandbox = match place {
             Place::Outside(_) => None,
@@ -285,8 +288,9 @@ impl EffectPerformer {
             Place::Inside => {
                 let name = owner.id().session(generation);
                 let socket = self.sockets.open(&name)?;
-                let policy = served.session_policy(role, &env);
-                let network = served.enclosure.open_network(&Paths::proxy_name(&name), &policy);
+                let policy = served.session_policy(role, &env, model.is_some());
+                let access = model.as_ref().map(|model| &model.access);
+                let network = served.enclosure.open_network(&Paths::proxy_name(&name), &policy, access);
                 let network = network.map_err(|error| EffectError::later(format!("{error:#}")))?;
                 let session = SessionPaths {
                     tree: session_files.tree.clone(),
@@ -300,13 +304,13 @@ impl EffectPerformer {
                     spec: spec.clone(),
                     program: self.program.clone(),
                     settings,
-                    login,
                     network: Some(network),
                 };
                 let (sandbox, worktree) = (served.config.sandbox(role), served.config.dev.worktree);
+                let services = model.map(|model| model.services).unwrap_or_default();
                 served
                     .enclosure
-                    .around_session(&sandbox, worktree, session, &argv, &policy)
+                    .around_session(&sandbox, worktree, session, &argv, &policy, services)
                     .map_err(EffectError::never)?
             }
         };

@@ -122,7 +122,10 @@ fn act(
             tell(engine, session::Event::TurnFailed { error, details, until })
         }
         HookEvent::Measured { gauge, spent } => match engine.store().session(&report.session)? {
-            Some(row) => budget::count(engine, id, generation, &row, *gauge, Some(*spent)),
+            Some(row) => {
+                let spent = budget::beside_relay(engine, &row, *spent)?;
+                budget::count(engine, id, generation, &row, *gauge, Some(spent))
+            }
             None => Ok(()),
         },
         HookEvent::Asked { what } => {

@@ -46,6 +46,7 @@ mod queue;
 mod random_attempts;
 mod recovery;
 mod refusals;
+mod relay;
 pub(crate) mod resilience;
 mod restart;
 mod review;
@@ -85,7 +86,7 @@ fn shop() -> Setup {
 
 /// Whether a sandbox can be built here.
 #[track_caller]
-fn sandbox_works() -> bool {
+pub(crate) fn sandbox_works() -> bool {
     match Bubblewrap::probe(std::env::var_os("PATH").as_deref()) {
         Ok(_) => true,
         Err(why) => {

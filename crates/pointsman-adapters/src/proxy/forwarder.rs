@@ -1,6 +1,7 @@
 //! The end inside a sandbox: a port of its loopback interface that leads to the proxy's socket, for programs that know proxies only
 //! by an address. It decides nothing.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -9,13 +10,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use pointsman_core::relay::ADDRESS;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::process::Run;
 
-/// For the relay to leave its parent.
+/// For the forwarder to leave its parent.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Variables that tell programs of a proxy. Some read one case, some the other.
@@ -25,25 +27,33 @@ const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// This sandbox itself: servers that a test starts.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Starts a relay beside whatever this process becomes. Answers the variables that lead to it. `through` are addresses of
+/// Starts a forwarder beside whatever this process becomes. Answers the variables that lead to it. `through` are addresses of
 /// loopback that are reached through the proxy and not inside.
-pub fn start(program: &Path, socket: &Path, through: &[String]) -> io::Result<Vec<(String, String)>> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+/// `services` are variables that name an address of the relay outside, with the path behind it.
+pub fn start(
+    program: &Path,
+    socket: &Path,
+    through: &[String],
+    services: &BTreeMap<String, String>,
+) -> io::Result<Vec<(String, String)>> {
+    let listener = TcpListener::bind((ADDRESS, 0))?;
     let address = format!("http://{}", listener.local_addr()?);
     // It starts the one that stays and ends: what we become has no child that it does not know.
-    let run = Run::new(program).arg("relay").arg(socket).inherit(&["PATH"]).time_limit(START_LIMIT);
+    let run = Run::new(program).arg("forward").arg(socket).inherit(&["PATH"]).time_limit(START_LIMIT);
     let end = run.finish_with_input(Stdio::from(OwnedFd::from(listener))).map_err(io::Error::other)?;
     if !end.success() {
-        return Err(io::Error::other(format!("the relay did not start: {end}")));
+        return Err(io::Error::other(format!("the forwarder did not start: {end}")));
     }
     let is_through = |own: &str| through.iter().any(|host| host.starts_with(&format!("{own}:")));
-    let exceptions: Vec<&str> = OWN.into_iter().filter(|own| !is_through(own)).collect();
+    let own = OWN.into_iter().filter(|own| !is_through(own));
+    let exceptions: Vec<&str> = own.chain([ADDRESS]).collect();
     let set = VARIABLES.iter().map(|name| ((*name).to_owned(), address.clone()));
     let unset = EXCEPTIONS.iter().map(|name| ((*name).to_owned(), exceptions.join(",")));
-    Ok(set.chain(unset).collect())
+    let named = services.iter().map(|(name, path)| (name.clone(), format!("{address}{path}")));
+    Ok(set.chain(unset).chain(named).collect())
 }
 
-/// Relays what comes in on the socket that is our standard input, until the process that we were started for has ended: a sandbox
+/// Forwards what comes in on the socket that is our standard input, until the process that we were started for has ended: a sandbox
 /// ends with the last process in it.
 pub fn serve(listener: &TcpListener, socket: &Path, of: Pid) -> io::Result<()> {
     let command = match pidfd_open(of, PidfdFlags::empty()) {
@@ -69,7 +79,7 @@ pub fn serve(listener: &TcpListener, socket: &Path, of: Pid) -> io::Result<()> {
             Err(error) => return Err(error),
         };
         let socket = socket.to_owned();
-        std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("forwarder".to_owned()).spawn(move || {
             // Whoever asked sees that the connection is closed.
             if let Ok(proxy) = UnixStream::connect(&socket) {
                 copy_both(&stream, &proxy);
