@@ -14,7 +14,7 @@ use pointsman_view::queue::Synced;
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::prompt::{asked, is_yes};
-use super::{checkout, style};
+use super::{checkout, sandbox_learn, style};
 use crate::control::protocol::{QueueCommand, Request};
 use crate::init::{self, InitOptions, Obstacle, WantedForge};
 use crate::project::Project;
@@ -100,10 +100,12 @@ impl Arguments {
                 plan.notes.push(here);
             }
         }
-        let place = Context::enclosure()?.place(&plan.config.sandbox, plan.config.dev.worktree);
+        let enclosure = Context::enclosure()?;
+        let place = enclosure.place(&plan.config.sandbox, plan.config.dev.worktree);
         if let Place::Outside(why) = &place {
             plan.notes.push(words::sandbox::warning(why));
         }
+        plan.notes.extend(enclosure.login_warning(&plan.config));
         let learn = match place == Place::Inside && plan.config.gate().is_some() {
             true => "pointsman sandbox learn      run the tests once, to see which hosts they need\n  ",
             false => "",
@@ -164,6 +166,11 @@ impl Arguments {
             ));
             return Ok(());
         };
+        let learn =
+            match learn.is_empty() || self.yes || !sandbox_learn::offer(context, &Project::load(&file)?)? {
+                true => learn,
+                false => "",
+            };
         let branch = &plan.config.primary_branch;
         out.say(format!(
             "{strong}Project {} is set up.{strong:#} Changes land on {branch}.\n\

@@ -9,7 +9,7 @@ use pointsman_view::project::{self as view, Named};
 use super::context::Context;
 use super::failure::Failure;
 use super::table::Table;
-use super::{prompt, style, table};
+use super::{prompt, sandbox_learn, style, table};
 use crate::control::protocol::Request;
 use crate::project::{FILE_NAME, Project};
 use crate::trust;
@@ -57,11 +57,15 @@ impl Command {
                 if !yes && prompt::asked(context, &question)?.is_some_and(|answer| !prompt::is_yes(&answer)) {
                     return Err(Failure::refused("you said no, so nothing was registered"));
                 }
+                let is_new = context.row_of(&project.config_path)?.is_none();
                 let added = context.register(&project, Some(asked))?;
                 if context.out.is_json() {
                     return context.out.value(&added);
                 }
                 context.out.say(format!("Project {} is registered.", project.config.name));
+                if is_new && !yes {
+                    sandbox_learn::offer(context, &project)?;
+                }
                 Ok(())
             }
             Self::List => list(context),

@@ -25,7 +25,28 @@ use crate::trust;
 /// The run, what it asked for, and what a person says to that.
 pub(super) fn learn(context: &Context, yes: bool) -> Result<(), Failure> {
     context.people_only("learning hosts")?;
-    let project = context.project()?;
+    learn_about(context, &context.project()?, yes)
+}
+
+/// Offers the run to a person at a terminal; says whether there was one. A run that fails keeps nobody from going on.
+pub(super) fn offer(context: &Context, project: &Project) -> Result<bool, Failure> {
+    let config = &project.config;
+    let runs_here = config.ci.command.is_some() && config.ci.kind.runs_here() || config.gate().is_some();
+    let place = Context::enclosure()?.place(&config.sandbox, Worktree::Private);
+    if context.out.is_json() || !runs_here || place != Place::Inside {
+        return Ok(false);
+    }
+    let answer = prompt::asked(context, words::sandbox::OFFER_TO_LEARN)?;
+    if !answer.is_some_and(|answer| prompt::is_yes(&answer)) {
+        return Ok(false);
+    }
+    if let Err(failure) = learn_about(context, project, false) {
+        context.out.say(format!("note: {}", failure.message()));
+    }
+    Ok(true)
+}
+
+fn learn_about(context: &Context, project: &Project, yes: bool) -> Result<(), Failure> {
     let asked = trust::asked_for(&Project::load(&project.config_path)?.config, project.checkout());
     let accepted = match context.store()? {
         Some(store) => trust::accepted(&store, &project.config.name)?,
@@ -35,14 +56,14 @@ pub(super) fn learn(context: &Context, yes: bool) -> Result<(), Failure> {
         let why = "settings of this project wait for your yes; only then is it clear which CI would run";
         return Err(Failure::refused(why).hint(words::trust::register_hint(".")));
     }
-    let mut learned = run(context, &project)?;
+    let mut learned = run(context, project)?;
     if context.out.is_json() {
         learned.allowed = yes && !learned.hosts.is_empty();
     } else {
         learned.allowed = ask(context, &learned, yes)?;
     }
     if learned.allowed {
-        context.register_with(&project, Some(asked), &learned.hosts)?;
+        context.register_with(project, Some(asked), &learned.hosts)?;
     }
     if context.out.is_json() {
         return context.out.value(&learned);
