@@ -3,7 +3,8 @@
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
 //! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
 //! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
-//! see who is alive, `forge` what a forge on a server is asked, `sandbox` what the sandbox adds to the start of a session and of CI.
+//! see who is alive, `forge` what a forge on a server is asked, `sandbox` what the sandbox adds to the start of a session and of CI, `relay` what
+//! relay and proxy add to requests.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
@@ -20,6 +21,7 @@ mod polling;
 mod proc;
 mod reaction;
 mod recovery;
+mod relay;
 mod report;
 mod sample;
 mod sandbox;
@@ -68,6 +70,7 @@ enum What {
     Agents,
     Forge,
     Sandbox,
+    Relay,
     All,
 }
 
@@ -115,6 +118,9 @@ fn measure(arguments: Arguments) -> anyhow::Result<()> {
     }
     if matches!(what, What::Sandbox | What::All) {
         reports.push(sandbox::measure(&place)?);
+    }
+    if matches!(what, What::Relay | What::All) {
+        reports.push(relay::measure(&place)?);
     }
     for report in &reports {
         report.print();
