@@ -2,11 +2,12 @@
 //!
 //! It is a workflow of the engine. A look, an answer and the end of a deed are events; deeds on the forge and notices are
 //! effects, ordered with the decision that wants them. `planning` has the way of the roles that ask a model, from the answer to
-//! the last deed. A role has one memory in each project; it never ends, and wakes nobody.
+//! the last deed, `supervising` the supervisor's. A role has one memory in each project; it never ends, and wakes nobody.
 //!
 //! Not here: when a role looks, which is [`crate::timetable`]'s, and whether a session may be asked, which depends on budgets.
 
 mod planning;
+mod supervising;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::config::Config;
 use crate::deed::{Act, Ending};
 use crate::forge::Issue;
 use crate::gardener::{self, RepositoryFacts};
+use crate::health::{self, Assessment};
 use crate::ids::{Number, ProjectName, RoleKey};
 use crate::log;
 use crate::planner::{self, PlanInputs};
@@ -49,6 +51,7 @@ pub enum Memory {
     Gardener(Box<gardener::Memory>),
     Planner(Box<planner::Memory>),
     Predictor(Box<predictor::Memory>),
+    Supervisor(Box<health::Memory>),
     Action(Box<action::Memory>),
     /// The role is known by its results alone.
     Nothing,
@@ -81,6 +84,23 @@ pub enum Event {
         figures: Figures,
         /// The keys of predictions that are open as issues.
         open: BTreeSet<String>,
+    },
+    /// The machine and the project were looked at.
+    Inspected {
+        assessment: Assessment,
+        /// What was done about it, one line each.
+        done: Vec<String>,
+        /// The run that is asked about what no recipe covers, if there is one.
+        run: Option<RunId>,
+    },
+    /// A person has said something to it.
+    Spoken {
+        by: String,
+        words: String,
+        /// A warning that nobody wants to hear, until when.
+        ignore: Option<(health::Kind, Timestamp)>,
+        /// What the person was answered.
+        answer: String,
     },
     /// An action cannot begin as its issue stands.
     ActionRefused {
@@ -153,7 +173,8 @@ impl Memory {
             Role::Planner => Self::Planner(Box::default()),
             Role::Predictor => Self::Predictor(Box::default()),
             Role::Action => Self::Action(Box::default()),
-            Role::Supervisor | Role::Dev | Role::Review | Role::Vault => Self::Nothing,
+            Role::Supervisor => Self::Supervisor(Box::default()),
+            Role::Dev | Role::Review | Role::Vault => Self::Nothing,
         }
     }
 }
@@ -185,6 +206,7 @@ pub fn step(
         (Event::TimePassed | Event::EffectGaveUp { .. }, _) => None,
         (event, Memory::Gardener(memory)) => planning::step(&mut **memory, event, &mut orders)?,
         (event, Memory::Planner(memory)) => planning::step(&mut **memory, event, &mut orders)?,
+        (event, Memory::Supervisor(memory)) => supervising::step(memory, event, &mut orders)?,
         (Event::Measured { sample, figures, open }, Memory::Predictor(memory)) => {
             // The results of one that is paused were noise: it goes on counting, and files nothing.
             let files = value.paused_at.is_none();
@@ -211,6 +233,8 @@ pub fn step(
             | Event::Hindered { .. }
             | Event::Heard { .. }
             | Event::Measured { .. }
+            | Event::Inspected { .. }
+            | Event::Spoken { .. }
             | Event::ActionRefused { .. }
             | Event::DeedEnded { .. },
             Memory::Predictor(_) | Memory::Action(_) | Memory::Nothing,

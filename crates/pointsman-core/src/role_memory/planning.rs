@@ -118,6 +118,8 @@ pub(super) fn step<M: Planning>(
         Event::Heard { run, heard } => heard_of(memory, *run, heard, orders),
         Event::DeedEnded { name, ending } => deed_ended(memory, name, ending, orders),
         Event::Measured { .. }
+        | Event::Inspected { .. }
+        | Event::Spoken { .. }
         | Event::ActionRefused { .. }
         | Event::Counted { .. }
         | Event::Resumed

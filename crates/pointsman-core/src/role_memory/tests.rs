@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::deed::{Act, Ending, Tend};
 use crate::forge::{Issue, IssueState};
 use crate::gardener::RepositoryFacts;
+use crate::health::{Disk, Facts, Kind, Machine, assess};
 use crate::ids::{Number, ProjectName, RoleKey};
 use crate::planner::{Document, PlanInputs};
 use crate::predictor::{Counts, Figures, Sample};
@@ -255,6 +256,42 @@ fn an_action_that_cannot_begin_blocks_its_issue_once_and_again_when_a_person_unb
     assert_eq!(notices(&never).len(), 1);
     assert_eq!(acts(&go(&never.memory, refused("no formula"))), [], "the same is not wanted again");
     assert_eq!(acts(&go(&never.memory, refused("another reason"))).len(), 1);
+}
+
+#[test]
+fn the_supervisor_tells_what_changed_passes_on_a_judgement_and_remembers_what_nobody_wants_to_hear() {
+    let facts = |used_percent| {
+        let disk = Disk { path: "/state".to_owned(), used_percent, free_mb: 100 };
+        Facts { machine: Machine { disks: vec![disk], ..Machine::default() }, ..Facts::default() }
+    };
+    let inspected = |memory: &RoleMemory, used_percent, run| {
+        let Memory::Supervisor(known) = &memory.memory else { panic!("it is the supervisor's") };
+        let assessment = assess(&facts(used_percent), &config(), &known.keys(), NOW);
+        go(memory, Event::Inspected { assessment, done: Vec::new(), run })
+    };
+    let full = inspected(&new(Role::Supervisor), 95, Some(RunId(7)));
+    assert_eq!((notices(&full).len(), kinds(&full)[0].1.as_str()), (1, "supervisor_looked"));
+    let again = inspected(&full.memory, 95, None);
+    assert_eq!((notices(&again).len(), kinds(&again)[0].1.as_str()), (0, "remembered"), "it was told");
+    let judged = go(&again.memory, answer(json!({ "summary": "Buy a disk." }), &[]));
+    assert_eq!(
+        (notices(&judged), judged.memory.value.used),
+        (vec!["shop: what the supervisor makes of it"], 1)
+    );
+    assert!(step(&judged.memory, &answer(json!({ "summary": "x" }), &[]), &config(), NOW).is_err(), "once");
+    let until = Timestamp(NOW.0 + 1);
+    let spoken = Event::Spoken {
+        by: "ann".to_owned(),
+        words: "ignore disk warning".to_owned(),
+        ignore: Some((Kind::Disk, until)),
+        answer: "yes".to_owned(),
+    };
+    let spoken = go(&judged.memory, spoken);
+    let Memory::Supervisor(memory) = &spoken.memory.memory else { panic!("it is the supervisor's") };
+    assert_eq!(
+        (memory.ignored.get(&Kind::Disk), kinds(&spoken)[0].1.as_str()),
+        (Some(&until), "supervisor_heard")
+    );
 }
 
 #[test]

@@ -141,8 +141,11 @@ impl Loop {
 
     fn take(&mut self, inbound: Inbound, now: Timestamp) {
         match inbound {
-            Inbound::Inputs { inputs, answered: None } => {
-                self.engine.take(&inputs, now).unwrap();
+            Inbound::Inputs { inputs, answered } => {
+                let answers = self.engine.take(&inputs, now).unwrap();
+                if let Some(answered) = answered {
+                    answered.send(answers).unwrap();
+                }
                 self.engine.tick(now).unwrap();
                 let due = self.engine.due(now).unwrap();
                 let tasks = due.iter().any(|(outgoing, _)| outgoing.workflow.task().is_some());

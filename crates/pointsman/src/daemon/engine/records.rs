@@ -173,6 +173,7 @@ pub(super) fn memories(before: &RoleMemory, after: &RoleMemory) -> Result<Vec<Me
         role_memory::Memory::Planner(memory) => Some(Memory::new(role.as_str(), &**memory)?),
         role_memory::Memory::Predictor(memory) => Some(Memory::new(role.as_str(), &**memory)?),
         role_memory::Memory::Action(memory) => Some(Memory::new(role.as_str(), &**memory)?),
+        role_memory::Memory::Supervisor(memory) => Some(Memory::new(role.as_str(), &**memory)?),
         role_memory::Memory::Nothing => None,
     };
     let memory = memory.filter(|_| before.memory != after.memory);
@@ -191,6 +192,9 @@ pub(super) fn remembered(store: &Store, key: &RoleKey) -> Result<RoleMemory, Err
         role_memory::Memory::Planner(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
         role_memory::Memory::Predictor(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
         role_memory::Memory::Action(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
+        role_memory::Memory::Supervisor(memory) => {
+            **memory = store.memory(project, name)?.unwrap_or_default()
+        }
         role_memory::Memory::Nothing => {}
     }
     let value = store.memory(project, &RoleMemory::value_name(key.role))?.unwrap_or_default();

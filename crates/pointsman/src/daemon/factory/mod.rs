@@ -28,7 +28,6 @@ use pointsman_core::ids::{ProjectName, RoleKey, Sha};
 use pointsman_core::log;
 use pointsman_core::role::Role;
 use pointsman_core::role_memory::{self, RoleMemory};
-use pointsman_core::run::Run;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::ScheduleMemory;
 use pointsman_core::value::{Following, Outcome, ResultOver, RoleValue};
@@ -43,7 +42,7 @@ pub(crate) use collect::{ForgeKnowledge, collect, whole_machine};
 pub(crate) use logs::tails;
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{
-    Inspection, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
+    Inspection, hear as supervisor_hears, judged as supervisor_judged, look as supervisor_looks, memory,
 };
 pub(crate) use watch::Watch;
 
@@ -70,8 +69,6 @@ pub(crate) enum RoleReport {
         /// What was found, and what is asked.
         asking: Box<RoleInspection>,
     },
-    /// A run of the supervisor's was heard.
-    Judged { project: ProjectName, run: Box<Run> },
     /// It is known what became of what roles did.
     Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
@@ -120,7 +117,6 @@ pub(super) fn take(
             results::write_reverts(engine, project, upto, reverts, now)
         }
         RoleReport::Inspected { project, asking } => ask(engine, project, asking, now),
-        RoleReport::Judged { project, run } => supervisor::settle(engine, project, run, now),
     }
 }
 

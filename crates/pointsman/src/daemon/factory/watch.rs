@@ -80,11 +80,8 @@ impl Watch {
             send(&self.inbox, RoleReport::Heard { project: project.clone() });
         }
         if let Some(run) = answered {
-            let (posting, _) = supervisor::judged(&run);
-            if let Some(posting) = posting {
-                self.world.put_up(&posting)?;
-            }
-            send(&self.inbox, RoleReport::Judged { project: project.clone(), run: Box::new(run) });
+            // Whoever ends early because the daemon does hears it once more from the next one.
+            let _ = self.inbox.record(supervisor::judged(&run));
             return Ok(());
         }
         let Some(facts) = due else { return Ok(()) };
@@ -101,11 +98,7 @@ impl Watch {
                 }
             }
         }
-        // The line in the log is written before it is remembered that people were told.
         let report = report(&memory, &assessment.findings, config, now);
-        if let Some(told) = &report.told {
-            self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
-        }
         let news = report.changed || report.told.is_some() || !done.is_empty();
         let looked = Inspection { assessment, done, machine: facts.machine, tails };
         send(&self.inbox, RoleReport::Looked { project: project.clone(), looked: Box::new(looked) });

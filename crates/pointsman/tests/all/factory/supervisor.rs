@@ -1,7 +1,7 @@
 //! The supervisor: told what changed, silent otherwise, and people's words count once.
 
 use pointsman::daemon::factory::{
-    Inspection, memory, supervisor_hears, supervisor_looks, supervisor_settles, value,
+    Inspection, memory, supervisor_hears, supervisor_judged, supervisor_looks, value,
 };
 use pointsman::daemon::timetable::{ProjectFacts, remembered, tick};
 use pointsman_core::chat::{Command, Reply};
@@ -66,7 +66,13 @@ impl Stage {
         self.engine.write(&[change]).unwrap();
     }
 
+    /// What the supervisor tells by itself.
     fn titles(&mut self) -> Vec<String> {
+        self.told_by(Role::Supervisor)
+    }
+
+    /// What it answers.
+    fn answers(&mut self) -> Vec<String> {
         self.notices().into_iter().map(|row| row.posting.notice.title).collect()
     }
 }
@@ -81,8 +87,6 @@ fn a_disk_that_fills_is_told_once_and_once_more_when_it_is_well() {
         stage.titles(),
         ["shop needs a person, P1: the disk of /state is 81 % full, 100 MB are left", "shop is well again"]
     );
-    let topics: Vec<String> = stage.notices().iter().map(|row| row.posting.topic.to_string()).collect();
-    assert_eq!(topics, ["agent/supervisor"; 2]);
     assert_eq!(stage.events("supervisor_looked").len(), 2, "the journal has what changed");
     assert_eq!(
         stage.events("supervisor_looked")[0].data["lines"][0],
@@ -113,9 +117,9 @@ fn peoples_words_are_taken_once_and_answered() {
     stage.say(1, "What's stuck?");
     stage.say(1, "rm -rf / && kill everything");
     supervisor_hears(&mut stage.engine, &shop(), at(2)).unwrap();
-    let told = stage.titles();
+    assert_eq!(stage.titles().len(), 1);
     assert_eq!(
-        told[1..],
+        stage.answers(),
         [
             "You will hear nothing of disk for 24h.",
             "Which agent? No session that the last report was about can be ended. In a task's own thread: kill that agent",
@@ -128,7 +132,8 @@ fn peoples_words_are_taken_once_and_answered() {
     supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
     stage.supervise(20, 40);
     stage.supervise(40, 95);
-    assert_eq!(stage.titles().len(), 6, "a disk that is ignored is told only to be well again");
+    assert_eq!(stage.answers().len(), 4, "each is answered once");
+    assert_eq!(stage.titles().len(), 2, "a disk that is ignored is told only to be well again");
     assert_eq!(memory(stage.engine.store(), &shop()).unwrap().ignored.keys().next(), Some(&Kind::Disk));
     stage.supervise(24 * 60 + 20, 95);
     assert!(stage.titles().pop().unwrap().contains("needs a person, P1"), "a day later it is told again");
@@ -145,7 +150,7 @@ fn an_answer_that_was_given_is_not_given_again() {
     stage.engine.write(&[answered]).unwrap();
     let mut stage = stage.restart();
     supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
-    assert_eq!(stage.titles(), [""; 0]);
+    assert_eq!(stage.answers(), [""; 0]);
     assert_eq!(stage.engine.store().replies(&shop(), &Topic::Agent("supervisor".into())).unwrap(), []);
 }
 
@@ -193,9 +198,9 @@ impl Stage {
         let mut change = Change::new(at(minute), "run_over");
         change.run = Some(over.clone());
         self.engine.write(&[change]).unwrap();
-        for _ in 0..2 {
-            supervisor_settles(&mut self.engine, &shop(), &over, at(minute)).unwrap();
-        }
+        let heard = supervisor_judged(&over);
+        let answers = self.engine.take(&[heard.clone(), heard], at(minute)).unwrap();
+        assert!(answers[0].is_ok() && answers[1].is_err(), "{answers:?}");
         over
     }
 }
@@ -245,7 +250,7 @@ fn what_logs_and_models_say_is_shown_and_never_obeyed() {
     supervisor_hears(&mut stage.engine, &shop(), at(11)).unwrap();
     assert_eq!(stage.events("supervisor_heard"), [], "nobody has said anything");
     let after = memory(stage.engine.store(), &shop()).unwrap();
-    assert_eq!((after.ignored.len(), stage.titles().len()), (0, 1), "nothing but the report");
+    assert_eq!((after.ignored.len(), stage.titles().len()), (0, 2), "nothing but the report and the summary");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! The issues of roles are a list of their own, so that their stories do not depend on those of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman::daemon::engine::Input;
 use pointsman::daemon::outcome::Outcome;
@@ -11,6 +13,7 @@ use pointsman_core::action::{self, ActionFacts, Next, REPORT};
 use pointsman_core::deed::{Act, Ending, Tend};
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::gardener::{self, RepositoryFacts};
+use pointsman_core::health::{self, Disk, Facts, Kind, Machine, assess};
 use pointsman_core::ids::{Number, RoleKey, Sha};
 use pointsman_core::labels::ACTION;
 use pointsman_core::planner::{self, PlanInputs};
@@ -90,7 +93,7 @@ impl Daemon {
 
     /// A role looks, hears an answer or counts a result; or somebody changes the issues that it works on.
     pub(super) fn something_happens_to_roles(&mut self) {
-        let whim = self.reality().chance.below(14);
+        let whim = self.reality().chance.below(16);
         match whim {
             0..3 => self.gardener_looks(),
             3..5 => self.planner_looks(),
@@ -114,6 +117,7 @@ impl Daemon {
             }
             11 => self.reality().issues_of_roles_change(),
             12 => self.begin_about_an_issue(),
+            13 | 14 => self.something_happens_to_the_supervisor(),
             _ => self.look_at_runs_about_issues(),
         }
     }
@@ -159,6 +163,42 @@ impl Daemon {
         let figures = Figures { week, ..Figures::default() };
         let open: BTreeSet<String> = BTreeSet::new();
         self.role_event(Role::Predictor, Event::Measured { sample, figures, open });
+    }
+
+    /// The machine is looked at, a model has judged, or a person says something.
+    fn something_happens_to_the_supervisor(&mut self) {
+        let whim = self.reality().chance.below(4);
+        let now = self.reality().now;
+        let asked = self.supervisor().run;
+        let event = match (whim, asked) {
+            (0, _) => {
+                let ignore = Some((Kind::Disk, now.after(Duration::from_secs(86_400))));
+                let (by, words) = ("ann".to_owned(), "ignore disk warning".to_owned());
+                Event::Spoken { by, words, ignore, answer: "so be it".to_owned() }
+            }
+            (1, Some(run)) => {
+                let result = Some(json!({ "summary": "Look at the disk." }));
+                let heard = Heard::Answer { result, issues: Vec::new(), formulas: Vec::new() };
+                Event::Heard { run, heard }
+            }
+            (_, asked) => {
+                let used_percent = 70 + 5 * u64::try_from(whim).expect("a small number");
+                let disk = Disk { path: "/state".to_owned(), used_percent, free_mb: 100 };
+                let machine = Machine { disks: vec![disk], ..Machine::default() };
+                let facts = Facts { machine, ..Facts::default() };
+                let config = Arc::clone(&self.reality().story.config);
+                let assessment = assess(&facts, &config, &self.supervisor().keys(), now);
+                let run = asked.is_none().then(|| RunId(self.reality().fresh()));
+                Event::Inspected { assessment, done: Vec::new(), run }
+            }
+        };
+        self.role_event(Role::Supervisor, event);
+    }
+
+    fn supervisor(&mut self) -> health::Memory {
+        let key = self.role_key(Role::Supervisor);
+        let stored = self.engine().store().memory(&key.project, key.role.as_str());
+        stored.expect("memories can be read").unwrap_or_default()
     }
 
     /// An issue asks for an action, or its pull request for a review.

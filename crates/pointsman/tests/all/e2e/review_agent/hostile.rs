@@ -62,9 +62,11 @@ fn e2e_an_unusable_answer_is_told_asked_for_once_more_and_then_a_persons_to_give
         assert_eq!(asked(&daemon), times, "{name}");
         let pr = task["pr"].as_u64().unwrap();
         assert_eq!(reviews(&daemon, pr).len(), 0, "{name}: nothing was decided");
-        let comments = daemon.pull_request(pr)["comments"].clone();
-        let said: Vec<&str> =
-            comments.as_array().unwrap().iter().map(|c| c["body"].as_str().unwrap()).collect();
+        let said = daemon.wait_for("both answers to be told", || {
+            let comments = daemon.pull_request(pr)["comments"].clone();
+            let said = comments.as_array()?.iter().map(|c| c["body"].as_str().unwrap().to_owned());
+            Some(said.collect::<Vec<String>>()).filter(|said| said.len() >= 2)
+        });
         assert_eq!(said.len(), 2, "{name}: {said:?}");
         assert!(said[0].contains("tried once more") && said[1].contains("review it yourself"), "{said:?}");
         assert!(said.iter().all(|text| text.len() < 4000), "{name}");
