@@ -276,6 +276,10 @@ impl<'a> Draft<'a> {
     }
 
     fn deed_wanted(&mut self, name: &str, act: &Act) -> Result<(), Refused> {
+        // A pull request that was closed may be opened again, at the same commit.
+        if matches!(act, Act::PostReview { .. }) && self.run.deeds.get(name) == Some(Some(&Ending::Gone)) {
+            self.run.deeds.forget(name);
+        }
         match self.deed(name, act.clone()) {
             true => Ok(()),
             false => Err(Refused::Stale(words::reason::deed_is_ordered(name))),

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::deed::{Act, Ending};
 use crate::formula::{Variables, shipped};
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Source};
@@ -366,5 +367,30 @@ proptest! {
             now = took(&now, event, time).0;
         }
         prop_assert!(now.status.is_over());
+    }
+}
+
+#[test]
+fn a_deed_about_a_run_is_ordered_once_and_a_review_again_only_if_its_pull_request_was_closed_meanwhile() {
+    let head = Sha::new(&"a".repeat(40)).unwrap();
+    let wants = |name: &str, act: &Act| Event::DeedWanted { name: name.to_owned(), act: act.clone() };
+    let ends = |name: &str, ending: Ending| Event::DeedEnded { name: name.to_owned(), ending };
+    let review = Act::PostReview { pr: 3, head };
+    let remark = Act::Remark { pr: 3, marker: "m".to_owned(), body: "b".to_owned() };
+    let refused = Ending::Refused { error: "no rights".to_owned() };
+    for (act, ending, orders, again) in [
+        (&review, Ending::Done { filed: None }, vec![], false),
+        (&review, refused.clone(), vec!["notify"], false),
+        (&review, Ending::Gone, vec![], true),
+        (&remark, Ending::Gone, vec![], false),
+        (&remark, refused, vec!["notify"], false),
+    ] {
+        let (wanted, ordered) = took(&running(), wants("it", act), 1);
+        assert_eq!(ordered, ["deed"]);
+        assert!(wanted.is_open() && go(&wanted, wants("it", act), 1).is_err(), "it is on its way");
+        let (ended, told) = took(&wanted, ends("it", ending.clone()), 2);
+        assert_eq!(told, orders, "{ending:?}");
+        assert!(go(&ended, ends("it", ending.clone()), 2).is_err(), "it has ended");
+        assert_eq!(go(&ended, wants("it", act), 3).is_ok(), again, "{act:?} {ending:?}");
     }
 }

@@ -42,6 +42,11 @@ impl FakeForgejo {
         issues::comment(&mut state, number, author, body)
     }
 
+    /// Somebody deletes an issue.
+    pub fn delete(&self, number: u64) {
+        self.state().issues.remove(&number);
+    }
+
     /// Closes an issue or a pull request.
     pub fn close(&self, number: u64) {
         let mut state = self.state();

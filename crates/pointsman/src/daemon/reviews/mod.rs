@@ -213,7 +213,7 @@ impl Reviews {
     }
 
     fn want(&self, run: &Run, name: String, act: Act) {
-        if run.deeds.get(&name).is_none() {
+        if matches!(run.deeds.get(&name), None | Some(Some(Ending::Gone))) {
             let event = RunEvent::DeedWanted { name, act };
             self.world.jobs.inbox.tell(Input::of_run(run.key(), event));
         }

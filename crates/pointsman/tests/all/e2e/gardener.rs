@@ -165,3 +165,22 @@ fn e2e_gardener_that_cannot_begin_loses_no_question() {
     make_due(&daemon, "run-gardener");
     wait_journal(&daemon, "gardener", "proposed on #1 when it is done");
 }
+
+/// Between the decision and the deed a person was faster.
+#[test]
+fn e2e_gardener_leaves_an_issue_alone_that_a_person_closed_meanwhile() {
+    let daemon = gardened().start();
+    let first = file(&daemon, "Export orders as CSV", GOOD, None);
+    let second = file(&daemon, "CSV export of orders", GOOD, None);
+    let close =
+        format!(r#"ACTION: {{"issue": {second}, "do": "duplicate", "of": {first}, "why": "the same"}}"#);
+    says_lines(&daemon, &[&close]);
+    let_due(&daemon, "run-gardener");
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "before-deed")]);
+    daemon.wait_for_death();
+    daemon.json(&["forge", "issue", "close", &second.to_string()]);
+    daemon.start();
+    let line = format!("not done, because the issue is gone or closed: closed #{second}");
+    wait_journal(&daemon, "gardener", &line);
+    assert_eq!((daemon.comments(second).len(), times(&daemon)), (0, 1));
+}

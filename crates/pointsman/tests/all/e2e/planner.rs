@@ -263,6 +263,32 @@ fn e2e_planner_on_a_forgejo_that_fails_does_everything_once() {
     assert_eq!(times(&daemon), 1);
 }
 
+/// A deed about an issue that was deleted ends, and the others are done.
+#[test]
+fn e2e_planner_does_the_rest_of_its_plan_if_an_issue_was_deleted() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = forgejo::on(&fake).agent(&answering()).file("VISION.md", "Fruit for all.\n");
+    let daemon = forgejo::start(&fake, setup.set("roles.planner.enabled", "true"));
+    let [disk, die] = ["The disk fills", "Sessions die more often"].map(|what| {
+        fake.create_issue(OWNER, what, &format!("## Evidence\n\n- figures of {what}"), &[UNREVIEWED])
+    });
+    let triage = [verdict(disk, "dismiss", "it is a cache"), verdict(die, "dismiss", "one bad night")];
+    says(&daemon, &json!({ "triage": triage, "issues": [] }));
+    let_due(&daemon, "run-planner");
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "before-deed")]);
+    daemon.wait_for_death();
+    fake.delete(disk);
+    daemon.start();
+    wait_journal(&daemon, "planner", &format!("dismissed #{die}"));
+    let gone = format!("not done, because the issue is gone or closed: dismissed #{disk}");
+    assert!(
+        journal(&daemon, "planner").iter().any(|line| line.starts_with(&gone)),
+        "{:?}",
+        journal(&daemon, "planner")
+    );
+    assert_eq!((fake.issue(die).open, fake.issue(die).comments.len(), times(&daemon)), (false, 1, 1));
+}
+
 /// Whatever it says: nothing is closed, filed or changed beyond the limits, and the vault is nobody's.
 #[test]
 fn e2e_planner_that_is_hostile_achieves_nothing() {
