@@ -180,6 +180,22 @@ fn a_plan_that_an_earlier_program_has_begun_is_carried_on_where_it_stood() {
 }
 
 #[test]
+fn memories_of_0_1_0_are_read() {
+    let old = json!({
+        "looked_at": 5, "asked": null, "plan": null, "done": [{ "line": "marked #1", "filed": null }],
+        "hindered": { "why": "a budget is used up", "at": 7 },
+    });
+    let gardener: crate::gardener::Memory = serde_json::from_value(old.clone()).unwrap();
+    let planner: crate::planner::Memory = serde_json::from_value(old).unwrap();
+    let hindered = planner.hindered.unwrap();
+    assert_eq!((hindered.why.as_str(), hindered.at), ("a budget is used up", Timestamp(7)));
+    assert!(gardener.deeds.is_empty() && !gardener.done[0].failed && gardener.done[0].closed.is_empty());
+    let predictor: crate::predictor::Memory =
+        serde_json::from_value(json!({ "said": { "memory": 3 } })).unwrap();
+    assert!(predictor.filing.is_empty() && predictor.said.len() == 1);
+}
+
+#[test]
 fn an_answer_that_is_missing_is_asked_for_again_and_one_of_no_use_is_noise() {
     let issues = [issue(1, "Apples", &[])];
     let before = asking(&issues);
