@@ -88,6 +88,7 @@ fn take_many(root: &Path) -> anyhow::Result<Vec<(&'static str, Sample)>> {
         exclude: Vec::new(),
         linked: false,
         start: TreeStart::Work,
+        spare: None,
     };
     let tree = Tree::create(&spec)?.dir;
     let indexes = root.join("indexes");

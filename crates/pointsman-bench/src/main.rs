@@ -2,9 +2,9 @@
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
 //! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
-//! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
-//! see who is alive, `forge` what a forge on a server is asked, `sandbox` what the sandbox adds to the start of a session and of CI, `relay` what
-//! relay and proxy add to requests.
+//! costs, `mq` how long the merge queue takes, `trees` what a landing costs by the number of files, `recovery` how long a killed
+//! agent is away, `agents` how long it takes to see who is alive, `forge` what a forge on a server is asked, `sandbox` what the
+//! sandbox adds to the start of a session and of CI, `relay` what relay and proxy add to requests.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
@@ -65,6 +65,7 @@ enum What {
     Startup,
     Checkpoint,
     Mq,
+    Trees,
     Hooks,
     Recovery,
     Agents,
@@ -103,6 +104,9 @@ fn measure(arguments: Arguments) -> anyhow::Result<()> {
     }
     if matches!(what, What::Mq | What::All) {
         reports.push(mq::measure(&place, gate_seconds)?);
+    }
+    if matches!(what, What::Trees | What::All) {
+        reports.push(mq::sizes::measure(&place, gate_seconds)?);
     }
     if matches!(what, What::Hooks | What::All) {
         reports.push(hooks::measure(&place)?);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Members, Program, signals};
 use pointsman_adapters::proxy::{self, ProxyDir, Refused, RefusedCount};
-use pointsman_adapters::sandbox::{self, Bubblewrap, Lifetime, Reading};
+use pointsman_adapters::sandbox::{self, Bubblewrap, LayeredCheckout, Lifetime, Reading};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
@@ -270,6 +270,9 @@ impl Enclosure {
         words.extend(sandbox.is_some().then(|| "--sandbox".into()));
         let filters = sandbox.is_some() && self.filters();
         words.extend(filters.then(|| "--filter".into()));
+        if let Some(layers) = checkout.layers {
+            words.extend(["--layers".into(), serde_json::to_string(layers)?.into()]);
+        }
         words.push("--".into());
         words.extend(sandbox.into_iter().flatten());
         Ok(Some(words))
@@ -293,7 +296,7 @@ impl Enclosure {
         };
         // Nothing that a branch brings is started outside, even if it looks as if it could not be started: only the kernel
         // knows how it reads the first line of a script.
-        let found = match process::look_for_program(program, path.as_deref(), checkout.dir) {
+        let found = match checkout.look_for_program(program, path.as_deref()) {
             Program::Found(path) | Program::NoInterpreter { path, .. } => path,
             Program::Missing => anyhow::bail!(cannot_start(program, ErrorKind::NotFound)),
             Program::NotExecutable(_) => anyhow::bail!(cannot_start(program, ErrorKind::PermissionDenied)),
@@ -358,6 +361,33 @@ impl Enclosure {
     }
 }
 
+/// Whether layers can be mounted does not change while a program runs.
+static LAYERS: OnceLock<bool> = OnceLock::new();
+
+impl Enclosure {
+    /// Whether a checkout can be shown in layers: only a sandbox sees the mount.
+    pub(crate) fn has_layers(&self, config: &Config) -> bool {
+        let is_inside = self.place(&config.sandbox, Worktree::Private) == Place::Inside;
+        let Ok(bubblewrap) = self.bubblewrap() else { return false };
+        is_inside && *LAYERS.get_or_init(|| bubblewrap.probe_layers(&self.program, self.paths.state()))
+    }
+}
+
+impl Checkout<'_> {
+    /// A program by its name, or a file of the checkout, which layers have elsewhere.
+    fn look_for_program(&self, program: &str, path: Option<&OsStr>) -> Program {
+        let found = process::look_for_program(program, path, self.dir);
+        let (Some(layered), Program::Missing, true) = (self.layers, &found, program.contains('/')) else {
+            return found;
+        };
+        let Some(file) = layered.layers.file(Path::new(program)) else { return found };
+        match process::look_for_program(&file.to_string_lossy(), path, self.dir) {
+            Program::Found(_) | Program::NoInterpreter { .. } => Program::Found(self.dir.join(program)),
+            other @ (Program::Missing | Program::NotExecutable(_)) => other,
+        }
+    }
+}
+
 /// A program in a checkout.
 pub(crate) struct Checkout<'a> {
     pub(crate) dir: &'a Path,
@@ -366,6 +396,8 @@ pub(crate) struct Checkout<'a> {
     pub(crate) answer: Option<&'a Path>,
     /// Whether it reaches any host of the internet, so that people see which ones it needs.
     pub(crate) learning: bool,
+    /// The layers that are seen at the directory, if it is empty itself.
+    pub(crate) layers: Option<&'a LayeredCheckout>,
 }
 
 fn cannot_start(program: &str, why: ErrorKind) -> String {
@@ -410,15 +442,21 @@ pub(crate) fn enter(
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
 }
 
-/// The first program of a job: moves into its control group and becomes the command. A sandbox writes down its first process.
+/// The first program of a job: moves into its control group, mounts the layers of its checkout and becomes the command. A sandbox
+/// writes down its first process.
 pub(crate) fn confine(
     members: &str,
+    layers: Option<&str>,
     is_sandbox: bool,
     is_filtered: bool,
     mut command: Vec<OsString>,
 ) -> anyhow::Result<Infallible> {
     let members: Members = serde_json::from_str(members)?;
     members.join();
+    if let Some(layers) = layers {
+        let layers: LayeredCheckout = serde_json::from_str(layers)?;
+        sandbox::mount_layers(&layers).with_context(words::daemon::process::no_layers)?;
+    }
     let record = if is_sandbox { members.open_record()? } else { None };
     command = sandbox::recorded(command, record.as_ref());
     let filter = if is_filtered { sandbox::open_filter()? } else { None };

@@ -226,6 +226,16 @@ impl ProjectPaths {
         self.root.join("checkouts")
     }
 
+    /// Warm trees of the landed main branch, which nothing ever runs in.
+    pub(crate) fn warm(&self) -> PathBuf {
+        self.root.join("warm")
+    }
+
+    /// A checkout of the landed main branch that the next working tree is made of.
+    pub(crate) fn spare(&self) -> PathBuf {
+        self.root.join("spare")
+    }
+
     /// The means to find all processes of the program in a checkout.
     pub(crate) fn members_in(&self, checkout: &Path) -> Members {
         // The tree of a task has the same name in every one.

@@ -175,6 +175,13 @@ impl Mirror {
         self.call("cat-file").args(["blob", blob.as_str()]).bytes().map(Some)
     }
 
+    /// The number of files of a commit, at most so many.
+    pub fn file_count(&self, sha: &Sha, most: usize) -> Result<usize, Error> {
+        let listed =
+            self.call("ls-tree").args(["-r", "-z", "--name-only", "--full-tree", sha.as_str()]).bytes()?;
+        Ok(nul_fields(&listed).take(most).count())
+    }
+
     /// Those of these paths that are in a commit.
     pub fn present(&self, sha: &Sha, paths: &[&str]) -> Result<Vec<String>, Error> {
         let listed = self.call("ls-tree").args(["-z", "--name-only", "--full-tree", sha.as_str(), "--"]);

@@ -46,6 +46,7 @@ pub mod gateway;
 pub mod history;
 mod incoming;
 pub mod inspect;
+pub mod layers;
 pub mod local_checkout;
 mod locks;
 mod merge_tree;

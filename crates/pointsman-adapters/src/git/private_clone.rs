@@ -6,6 +6,7 @@ use std::path::Path;
 
 use pointsman_core::ids::Sha;
 
+use super::layers::WarmTree;
 use super::mirror::Mirror;
 use super::{BranchName, Error, RefName, files};
 
@@ -20,11 +21,17 @@ pub(super) struct Content<'a> {
     pub(super) exclude: &'a [String],
     /// A commit that the mirror has not got, and the repository that has it.
     pub(super) copied: Option<(&'a Mirror, &'a Sha)>,
+    /// A warm tree that becomes this one: only files that differ are written.
+    pub(super) spare: Option<&'a WarmTree>,
 }
 
 /// Makes it in `dir`, which must not exist. Not atomic: build it beside its place and move it there.
 pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Result<(), Error> {
     let git = &mirror.git;
+    let index = match content.spare {
+        Some(spare) => spare.become_bare_files(dir)?,
+        None => None,
+    };
     files::create_dir_all(dir)?;
     git.call("init")
         .args(["--quiet", "--template="])
@@ -49,6 +56,10 @@ pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Resul
         content.refs.iter().map(|(name, sha)| format!("create {name} {sha}\n")).collect();
     updates.push_str(&format!("create {} {}\n", content.branch.full(), content.at));
     git.call("update-ref").git_dir(&git_dir).arg("--stdin").stdin(updates).ok()?;
+    if let Some(index) = index {
+        let place = git_dir.join("index");
+        std::fs::write(&place, index).map_err(files::error("write", &place))?;
+    }
     // HEAD is set, so that no name has to be given.
     git.call("reset").git_dir(&git_dir).work_tree(dir).args(["--quiet", "--hard"]).ok()
 }

@@ -13,6 +13,7 @@ use pointsman_core::ids::Sha;
 
 use super::beside::{self, Setting};
 use super::gateway::Gateway;
+use super::layers::WarmTree;
 use super::mirror::{Mirror, RefUpdate};
 use super::private_clone::{Content, build};
 use super::push::Expect;
@@ -45,6 +46,8 @@ pub struct TreeSpec<'a> {
     /// A linked worktree of the mirror instead of a private clone.
     pub linked: bool,
     pub start: TreeStart,
+    /// A warm tree that may be used up for a private clone, so that only files that differ are written.
+    pub spare: Option<WarmTree>,
 }
 
 /// The commit that a new tree begins at.
@@ -229,6 +232,7 @@ fn make_private(
             config: private_config(spec)?,
             exclude: &spec.exclude,
             copied,
+            spare: spec.spare.as_ref(),
         },
     )?;
     let git_dir = building.join(".git");

@@ -5,6 +5,7 @@
 //! Landlock. What is shown inside is decided in `pointsman_core::sandbox`.
 
 mod facts;
+mod layers;
 mod reading;
 mod walls;
 
@@ -21,6 +22,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::process::{self, End, Run};
 
 pub use facts::{credentials_below, look, places_of};
+pub use layers::{LayeredCheckout, mount_layers};
 pub use reading::Reading;
 pub use walls::{landlock_version, open_filter, restrict};
 

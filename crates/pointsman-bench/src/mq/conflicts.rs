@@ -18,7 +18,7 @@ const EVERY: usize = 10;
 /// Asks again and again; milliseconds.
 pub(super) fn measure(place: &Workspace, branches: usize) -> anyhow::Result<Sample> {
     let stage = Stage::empty(place)?;
-    let repo = bare_line(&stage, branches, None)?;
+    let repo = bare_line(&stage, branches, None, super::line::FILES)?;
     // Main goes on, so that nothing is a mere fast-forward.
     stage.git(&["switch", "--quiet", "main"])?;
     for n in (0..branches).step_by(EVERY) {

@@ -15,7 +15,7 @@ use crate::wait;
 /// The repository that branches land in, beside the working tree.
 const LINE: &str = "line";
 /// Files that are there before: a small project.
-const FILES: usize = 200;
+pub(super) const FILES: usize = 200;
 /// Between two looks at the merge queue: short beside a gate.
 const LOOK: Duration = Duration::from_millis(20);
 /// Far beyond any good value, in units of one gate run per branch.
@@ -47,9 +47,14 @@ pub(super) fn branch(n: usize) -> String {
 }
 
 /// A bare repository with a line of branches, and the stage's working tree as a clone of it; answers its path.
-pub(super) fn bare_line(stage: &Stage, branches: usize, red: Option<usize>) -> anyhow::Result<String> {
-    for n in 0..FILES {
-        let dir = stage.checkout().join(format!("part-{}", n / 20));
+pub(super) fn bare_line(
+    stage: &Stage,
+    branches: usize,
+    red: Option<usize>,
+    files: usize,
+) -> anyhow::Result<String> {
+    for n in 0..files {
+        let dir = stage.checkout().join(format!("group-{}/part-{}", n / 2_000, n / 20));
         fs::create_dir_all(&dir)?;
         fs::write(dir.join(format!("file-{n}.txt")), format!("file {n}\n").repeat(40))?;
     }
@@ -85,7 +90,7 @@ fn marks(stage: &Stage) -> PathBuf {
 /// Lets the queue work it through.
 pub(super) fn queue(place: &Workspace, way: &QueueCase) -> anyhow::Result<Timing> {
     let mut stage = Stage::empty(place)?;
-    let repo = bare_line(&stage, way.branches, way.red)?;
+    let repo = bare_line(&stage, way.branches, way.red, FILES)?;
     let (strategy, most) = match way.policy.strategy {
         Strategy::Sequential => ("sequential", 1),
         Strategy::Batch { size } => ("batch", size),
@@ -148,7 +153,7 @@ pub(super) fn plain(
     gate_seconds: u64,
 ) -> anyhow::Result<Timing> {
     let stage = Stage::empty(place)?;
-    bare_line(&stage, branches, red)?;
+    bare_line(&stage, branches, red, FILES)?;
     let gate = gate(gate_seconds, &marks(&stage));
     eprintln!("{branches} branches, the plain way");
     let begun = Instant::now();
@@ -167,4 +172,72 @@ pub(super) fn plain(
     let seconds = begun.elapsed().as_secs_f64();
     ensure!(landed == branches - usize::from(red.is_some()), "only {landed} branches landed");
     Ok(Timing { seconds, landed, gates: runs(&stage)? })
+}
+
+/// Seconds beside the gate per landing in a project of so many files, one branch after another in the sandbox. The first landing is
+/// not counted: it makes the warm tree, as a person has a working tree before.
+pub(super) fn queue_beside_gate(
+    place: &Workspace,
+    files: usize,
+    branches: usize,
+    gate_seconds: u64,
+) -> anyhow::Result<f64> {
+    let mut stage = Stage::empty(place)?;
+    let repo = bare_line(&stage, branches, None, files)?;
+    let gate = format!("sleep {gate_seconds}; ! test -e {BUG}");
+    stage.start(&["merge-queue", "serve", "--repo", &repo, "--strategy", "sequential", "--gate", &gate])?;
+    stage.pointsman(&["merge-queue", "pause", "--repo", &repo])?;
+    for n in 0..branches {
+        stage.pointsman(&["merge-queue", "add", "--repo", &repo, &branch(n)])?;
+    }
+    let store = Store::open_read_only(&database(&stage)?)?;
+    let project = ProjectName::new(LINE).context("a constant that follows the rule")?;
+    eprintln!("{branches} branches, {files} files");
+    let begun = Instant::now();
+    stage.pointsman(&["merge-queue", "resume", "--repo", &repo])?;
+    let patience = Duration::from_secs(60 + gate_seconds * branches as u64 * PATIENCE);
+    let over = loop {
+        let entries = store.queue_entries(&project, EntryScope::All)?;
+        if entries.len() == branches && !entries.iter().any(|entry| entry.status.is_unfinished()) {
+            break entries;
+        }
+        ensure!(begun.elapsed() < patience, "the line does not end:\n{}", stage.log_tail());
+        wait::pause(LOOK)?;
+    };
+    check(&over, None)?;
+    let mut landed: Vec<i64> = over.iter().filter_map(|entry| Some(entry.landed_at?.0)).collect();
+    landed.sort_unstable();
+    stage.stop_daemon()?;
+    let (first, last) = (landed.first().context("nothing landed")?, landed.last().context("nothing landed")?);
+    Ok(beside((last - first) as f64 / 1000.0, branches - 1, gate_seconds))
+}
+
+/// The same for the plain way: its working tree is there before.
+pub(super) fn plain_beside_gate(
+    place: &Workspace,
+    files: usize,
+    branches: usize,
+    gate_seconds: u64,
+) -> anyhow::Result<f64> {
+    let stage = Stage::empty(place)?;
+    bare_line(&stage, branches, None, files)?;
+    eprintln!("{branches} branches, {files} files, the plain way");
+    let mut begun = Instant::now();
+    for n in 0..branches {
+        wait::check()?;
+        if n == 1 {
+            begun = Instant::now();
+        }
+        let branch = branch(n);
+        stage.git(&["fetch", "--quiet", "origin"])?;
+        stage.git(&["switch", "--quiet", &branch])?;
+        stage.git(&["rebase", "--quiet", "origin/main"])?;
+        ensure!(stage.shell(&format!("sleep {gate_seconds}; ! test -e {BUG}"))?, "the gate is red");
+        stage.git(&["push", "--quiet", "origin", "HEAD:main", &format!(":{branch}")])?;
+    }
+    Ok(beside(begun.elapsed().as_secs_f64(), branches - 1, gate_seconds))
+}
+
+fn beside(seconds: f64, landings: usize, gate_seconds: u64) -> f64 {
+    (seconds - landings as f64 * gate_seconds as f64) / landings as f64
 }

@@ -5,6 +5,7 @@
 
 mod conflicts;
 mod line;
+pub(crate) mod sizes;
 
 use std::collections::BTreeSet;
 

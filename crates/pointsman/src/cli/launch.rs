@@ -107,6 +107,9 @@ pub(crate) struct Confine {
     /// The filter of system calls holds inside
     #[arg(long)]
     filter: bool,
+    /// The layers of its checkout, as JSON
+    #[arg(long)]
+    layers: Option<String>,
     /// What to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -114,6 +117,7 @@ pub(crate) struct Confine {
 
 impl Confine {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match crate::enclosure::confine(&self.members, self.sandbox, self.filter, self.command)? {}
+        let layers = self.layers.as_deref();
+        match crate::enclosure::confine(&self.members, layers, self.sandbox, self.filter, self.command)? {}
     }
 }

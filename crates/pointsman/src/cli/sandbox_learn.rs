@@ -128,7 +128,7 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     checkout_exact(&mirror, &sha, &dir).map_err(anyhow::Error::from)?;
     let log_path = dir.with_extension("log");
     context.out.say(format!("Running {} on {} with an open network …", command.join(" "), sha.short()));
-    let checkout = Checkout { dir: &dir, command, answer: None, learning: true };
+    let checkout = Checkout { dir: &dir, command, answer: None, learning: true, layers: None };
     let name = ProjectPaths::proxy_name_in(&dir);
     let ended = (|| {
         let run = daemon::run_in_checkout(&enclosure, config, &paths, &sha, &checkout)?;

@@ -30,6 +30,7 @@ mod gateway;
 mod history;
 mod hostile;
 mod killed_push;
+mod layers;
 mod links;
 mod local_checkout;
 mod mirror;
@@ -188,6 +189,7 @@ impl World {
             exclude: vec![".agent-claim.json".to_owned()],
             linked: false,
             start: TreeStart::Work,
+            spare: None,
         }
     }
 

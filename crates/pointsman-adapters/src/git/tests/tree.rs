@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use super::{World, branch};
 use crate::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
@@ -218,4 +219,25 @@ fn a_tree_finds_submodules_and_large_files_on_the_server_of_its_repository() {
     let second = TreeSpec { mirror: &world.mirror, dir: world.path("second"), ..spec };
     let said = config(&second);
     assert!(!said.contains("lfs") && !said.contains("submodule"), "{said}");
+}
+
+#[test]
+fn a_tree_is_made_of_a_spare_one_and_is_the_same_as_without() {
+    use crate::git::layers::WarmTree;
+    let world = World::new();
+    let spare = WarmTree::make(&world.mirror, &world.path("spare"), &world.base).unwrap();
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let before = inode(&world.path("spare/tree/.gitignore"));
+    let main = world.commit_on("main", &world.base, &[("a.txt", "changed\n"), ("new/file", "new\n")]);
+    let gateway = world.gateway("task");
+    let spec = TreeSpec { base: main.clone(), spare: Some(spare.clone()), ..world.spec(&gateway) };
+    let tree = Tree::create(&spec).unwrap();
+    assert_eq!(inode(&tree.dir.join(".gitignore")), before, "what did not change was not written again");
+    assert_eq!(fs::read_to_string(tree.dir.join("a.txt")).unwrap(), "changed\n");
+    assert_eq!(world.head(&tree.dir), main);
+    assert_eq!(world.plain(&tree.dir, &["status", "--porcelain", "--ignored"]), "");
+    assert!(!world.path("spare").exists(), "it is used up");
+    // One that is gone is no obstacle.
+    let other = TreeSpec { dir: world.path("other"), spare: Some(spare), ..world.spec(&gateway) };
+    assert_eq!(world.plain(&Tree::create(&other).unwrap().dir, &["status", "--porcelain"]), "");
 }

@@ -30,6 +30,11 @@ pub fn no_proxy() -> &'static str {
     "the network proxy of the sandbox cannot be used"
 }
 
+/// Layers that cannot be mounted.
+pub fn no_layers() -> &'static str {
+    "cannot mount the layers of the checkout"
+}
+
 /// The forwarder inside a sandbox does not start.
 pub fn no_forwarder() -> &'static str {
     "the way from the sandbox to the network proxy cannot be opened"

@@ -79,7 +79,7 @@ fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried
     let config = &queue.project.config;
     let log_path = dir.with_extension("log");
     let paths = queue.context.paths.project(&config.name);
-    let checkout = Checkout { dir, command: gate, answer: None, learning: false };
+    let checkout = Checkout { dir, command: gate, answer: None, learning: false, layers: None };
     let enclosure = Context::enclosure()?;
     let run = daemon::run_in_checkout(&enclosure, config, &paths, sha, &checkout)?
         .env("PROJECT_NAME", config.name.as_str());

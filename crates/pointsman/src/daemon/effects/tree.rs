@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
+use pointsman_adapters::git::layers::WarmTree;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart, rebuild_from};
 use pointsman_adapters::git::{BranchName, RefName};
 use pointsman_adapters::process::End;
 use pointsman_adapters::secret::known;
 use pointsman_adapters::{copied_files, machine};
 use pointsman_core::concern;
-use pointsman_core::config::Worktree;
+use pointsman_core::config::{Argv, TreeSettings, Worktree};
 use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::part::question::{Kind, Owner};
 use pointsman_core::task::{Event, Exit, Opening, Task};
@@ -47,14 +48,14 @@ pub(crate) struct Ports(Mutex<BTreeMap<TaskKey, Vec<u16>>>);
 impl EffectPerformer {
     /// Whether an effect may take minutes: it must not keep others waiting.
     pub(in crate::daemon) fn takes_long(&self, outgoing: &Outgoing) -> bool {
-        let tree = || self.project(outgoing.workflow.project()).map(|served| served.config.tree.clone());
-        let runs =
-            |pick: fn(&pointsman_core::config::TreeSettings) -> bool| tree().is_some_and(|tree| pick(&tree));
-        match &outgoing.effect {
-            Effect::StartSession { .. } => runs(|tree| !tree.setup.is_empty()),
-            Effect::CleanUp => runs(|tree| !tree.teardown.is_empty()),
-            effect => effect.takes_long(),
-        }
+        let effect = &outgoing.effect;
+        let runs = |command: fn(&TreeSettings) -> &Argv| {
+            let served = self.project(outgoing.workflow.project());
+            served.is_some_and(|served| !command(&served.config.tree).is_empty())
+        };
+        effect.takes_long()
+            || matches!(effect, Effect::StartSession { .. }) && runs(|tree| &tree.setup)
+            || matches!(effect, Effect::CleanUp) && runs(|tree| &tree.teardown)
     }
 
     /// The tree of a task as its next session finds it: made, or as it was left, and set up once.
@@ -98,6 +99,7 @@ impl EffectPerformer {
             exclude: files.as_ref().map(|(_, files)| excluded(files)).unwrap_or_default(),
             linked: served.config.dev.worktree == Worktree::Linked,
             start: if opening == Opening::Anew { TreeStart::Base } else { TreeStart::Work },
+            spare: if is_new { WarmTree::find(&served.paths.spare()) } else { None },
         };
         // A tree that is gone comes back as it was saved last.
         match checkpoint::newest(&served.captures, task.key.issue)? {
@@ -108,6 +110,9 @@ impl EffectPerformer {
             Some(_) | None => {
                 Tree::create(&spec)?;
             }
+        }
+        if is_new {
+            self.jobs.keep_spare(served);
         }
         if known_step == TreeStep::Use {
             return Ok(());

@@ -10,11 +10,12 @@ mod outside;
 mod program;
 mod queue;
 mod review;
+mod warm;
 mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -76,6 +77,8 @@ struct Running {
     /// Trees that a person wants tested again, until the project's merge queue takes them. They are kept here and not
     /// with the project because a reload replaces the project.
     retests: BTreeMap<ProjectName, BTreeSet<Sha>>,
+    /// The warm trees of projects.
+    warm: BTreeMap<ProjectName, Arc<warm::WarmSlot>>,
     /// The projects as they were last read.
     served: BTreeMap<ProjectName, Arc<Served>>,
 }
@@ -439,6 +442,14 @@ fn branches<'w>(picture: &'w WorkflowMap, project: &'w ProjectName) -> impl Iter
 /// The name of the job that works on a project's merge queue.
 fn landing(project: &ProjectName) -> String {
     format!("land {project}")
+}
+
+/// A number that no run had before, also none of an earlier daemon.
+fn run_number() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = super::clock::now().0;
+    let next = |last: i64| Some(now.max(last + 1));
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_or(now, |last| now.max(last + 1))
 }
 
 /// A job's name in logs and file names.

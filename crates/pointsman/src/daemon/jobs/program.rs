@@ -18,6 +18,7 @@ use pointsman_core::task::CiVerdict;
 use pointsman_core::{text, verdict, words};
 
 use super::Jobs;
+use super::warm::Layered;
 use crate::daemon::crash::crash_point;
 use crate::daemon::served::Served;
 use crate::enclosure::{Checkout, Enclosure, note_packages};
@@ -54,6 +55,8 @@ pub(super) struct Ran {
     unlisted: Vec<String>,
     /// The checkout, removed when this goes: nobody has to wait for that.
     _checkout: Spent,
+    /// The same of its layers.
+    _layered: Option<Layered>,
 }
 
 /// A checkout that nobody uses any more, out of the way under another name.
@@ -77,11 +80,11 @@ impl Drop for Spent {
 
 impl Program<'_> {
     /// Runs it; an error is about us or the machine, never about the code.
-    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Served) -> anyhow::Result<Ran> {
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<Ran> {
         let dir = served.paths.checkouts().join(&self.name);
         let log_path = served.paths.logs().join(format!("{}.log", self.name));
-        let mut unlisted = Vec::new();
-        let ended = self.run_in(jobs, served, &dir, &log_path, &mut unlisted);
+        let (mut unlisted, mut layered) = (Vec::new(), None);
+        let ended = self.run_in(jobs, served, &dir, &log_path, &mut unlisted, &mut layered);
         let checkout = Spent::new(&dir);
         let mut bytes = fs::read(&log_path).unwrap_or_default();
         // Shown to people and handed to agents.
@@ -89,22 +92,28 @@ impl Program<'_> {
             fs::write(&log_path, &masked)?;
             bytes = masked;
         }
-        Ok(Ran { end: ended?, log: tail(&bytes), log_path, unlisted, _checkout: checkout })
+        Ok(Ran { end: ended?, log: tail(&bytes), log_path, unlisted, _checkout: checkout, _layered: layered })
     }
 
     fn run_in(
         &self,
         jobs: &Arc<Jobs>,
-        served: &Served,
+        served: &Arc<Served>,
         dir: &Path,
         log_path: &Path,
         unlisted: &mut Vec<String>,
+        layered: &mut Option<Layered>,
     ) -> anyhow::Result<End> {
         // One that was made ahead is as good.
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
-            check_out(served, self.sha, dir)?;
+            *layered = jobs.layered(served, self.sha, dir);
+            if layered.is_none() {
+                check_out(served, self.sha, dir)?;
+            }
         }
-        let checkout = Checkout { dir, command: self.command, answer: self.answer, learning: false };
+        let layers = layered.as_ref().map(|layered| &layered.checkout);
+        let (command, answer) = (self.command, self.answer);
+        let checkout = Checkout { dir, command, answer, learning: false, layers };
         if let Some(main) = served.mirror.remote_head(&served.primary)? {
             note_packages(&served.mirror, &main, &served.paths)?;
         }
@@ -206,7 +215,8 @@ impl TreeProgram<'_> {
     ) -> anyhow::Result<TreeRan> {
         // One that an earlier daemon left must not write beside it.
         Self::end_leftovers(served, self.tree);
-        let checkout = Checkout { dir: self.tree, command: self.command, answer: None, learning: false };
+        let checkout =
+            Checkout { dir: self.tree, command: self.command, answer: None, learning: false, layers: None };
         let mut run = run_in_checkout(&served.enclosure, &served.config, &served.paths, self.sha, &checkout)?;
         run = run.env("PROJECT_NAME", served.config.name.as_str());
         for (name, value) in &self.env {
@@ -314,7 +324,8 @@ pub(in crate::daemon) fn clear_leftovers(served: &Served) {
 /// Makes a checkout that the next program on this commit takes.
 pub(super) fn check_out_ahead(served: &Served, sha: &Sha) -> anyhow::Result<()> {
     let place = ahead_of(served, sha);
-    if place.exists() {
+    // Layers cost next to nothing when they are needed.
+    if place.exists() || served.enclosure.has_layers(&served.config) {
         return Ok(());
     }
     let half = place.with_extension("half");

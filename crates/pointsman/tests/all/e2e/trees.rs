@@ -225,7 +225,7 @@ fn e2e_without_room_on_the_disk_no_tree_is_made_and_one_question_says_why() {
     });
 }
 
-/// How many tasks; a longer list is for `scripts/test-trees`.
+/// How many tasks; `POINTSMAN_TREES` asks for more.
 fn tasks() -> u64 {
     std::env::var("POINTSMAN_TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
 }
@@ -288,4 +288,61 @@ fn e2e_many_tasks_leave_no_trees_ports_processes_or_megabytes_behind() {
     );
     assert_eq!((trees.len(), ports.len(), processes.len()), (0, 0, 0));
     assert!(bytes < count * 256 * 1024, "{bytes} bytes of {count} tasks are left");
+}
+
+/// Plants whatever it can in its checkout, and fails if it finds what somebody else planted.
+const PLANTS: &str = r#"#!/bin/sh
+if [ -e planted ] || [ -e src/planted ] || grep -q poison src/lemons.txt ci.sh.d 2> /dev/null; then
+    echo "somebody was here before"; exit 1
+fi
+test -z "$(git status --porcelain --ignored)" || { echo "not clean:"; git status --porcelain --ignored; exit 1; }
+test "$(git rev-parse HEAD)" = "$POINTSMAN_SHA" || { echo "another commit"; exit 1; }
+test ! -e .git/hooks/post-checkout || { echo "a hook"; exit 1; }
+grep -c upperdir /proc/self/mountinfo
+echo poison > planted; echo poison > src/planted; echo poison >> src/lemons.txt; rm -f ci.sh.d/*
+mkdir -p .git/hooks node_modules; echo poison > .git/hooks/post-checkout; echo poison > node_modules/x
+git config core.fsmonitor /bin/false; echo '[core]' >> .git/config
+rm -rf ci.sh.d; chmod 700 src; touch -d '2001-01-01' src
+"#;
+
+#[test]
+fn e2e_what_a_branchs_ci_or_a_session_plants_no_other_run_ever_sees() {
+    if !super::sandbox_works() {
+        return;
+    }
+    let planting =
+        format!("write planted.txt from a session\n{}\nexpect Merged\nphase done", super::adds("apples"));
+    let daemon = shop()
+        .file("ci.sh", PLANTS)
+        .file("ci.sh.d/part", "a directory that a run removes\n")
+        .set("merge.gate", "[\"./ci.sh\"]")
+        .set("sandbox.mode", "\"require\"")
+        .set("dev.concurrency", "2")
+        .start();
+    let first = daemon.file_issue("Apples", &planting);
+    daemon.wait_closed(first);
+    let others = [
+        daemon.file_issue("Pears", &clean("pears")),
+        daemon.file_issue("Plums", &clean("plums")),
+        daemon.file_issue("Figs", &clean("figs")),
+    ];
+    for issue in others {
+        daemon.wait_closed(issue);
+        assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 0);
+    }
+    assert_eq!(daemon.on_main("src/lemons.txt").unwrap(), "lemons 1 crown\n");
+    let logs = daemon.state().join("projects/shop/logs");
+    let logs = fs::read_dir(logs).unwrap().flatten().map(|entry| entry.path());
+    let ci: Vec<String> = logs
+        .filter(|path| path.to_string_lossy().contains("-ci-") || path.to_string_lossy().contains("-gate-"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let layered = ci.iter().filter(|log| log.starts_with("1\n")).count();
+    assert!(ci.len() >= 4 && layered == ci.len(), "every run was on layers: {ci:?}");
+    let project = daemon.state().join("projects/shop");
+    let count = |name: &str| fs::read_dir(project.join(name)).unwrap().count();
+    daemon.wait_for("private layers to be gone", || (count("checkouts") == 0).then_some(()));
+    assert_eq!(count("warm"), 1);
+    let warm = fs::read_dir(project.join("warm")).unwrap().next().unwrap().unwrap().path().join("tree");
+    assert_eq!(daemon.git_in(&warm, &["status", "--porcelain", "--ignored"]), "", "nobody wrote there");
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -17,10 +16,10 @@ use pointsman_core::queue::Record;
 use pointsman_core::task::CiVerdict;
 use pointsman_core::words;
 
-use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
 use super::super::program::{Program, Ran};
+use super::super::{Jobs, run_number};
 use super::{LastRun, QueueWorker, WakeReason, notices};
 use crate::daemon::clock;
 use crate::daemon::served::Served;
@@ -196,14 +195,6 @@ pub(super) fn test_main(jobs: &Arc<Jobs>, served: &Arc<Served>, main: &Sha) -> a
         }
     }
     Ok(MainTest::Over)
-}
-
-/// A number that no run had before, also none of an earlier daemon: the run's log must not replace that of another.
-fn run_number() -> i64 {
-    static LAST: AtomicI64 = AtomicI64::new(0);
-    let now = clock::now().0;
-    let next = |last: i64| Some(now.max(last + 1));
-    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_or(now, |last| now.max(last + 1))
 }
 
 /// One run of a gate.
