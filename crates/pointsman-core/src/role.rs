@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Span, Timing};
+use crate::role_memory::Memory;
 use crate::snapshot::Snapshot;
 use crate::{action, gardener, health, planner, predictor};
 
@@ -206,6 +207,18 @@ impl Role {
             Self::Supervisor => health::Memory::read(version, text).map(drop),
             Self::Action => action::Memory::read(version, text).map(drop),
             Self::Dev | Self::Review | Self::Vault => Ok(()),
+        }
+    }
+
+    /// The memory of the role in a project in which it has not done anything yet.
+    pub fn new_memory(self) -> Memory {
+        match self {
+            Self::Gardener => Memory::Gardener(Box::default()),
+            Self::Planner => Memory::Planner(Box::default()),
+            Self::Predictor => Memory::Predictor(Box::default()),
+            Self::Action => Memory::Action(Box::default()),
+            Self::Supervisor => Memory::Supervisor(Box::default()),
+            Self::Dev | Self::Review | Self::Vault => Memory::Nothing,
         }
     }
 

@@ -147,7 +147,7 @@ pub fn plan(facts: &ActionFacts<'_>) -> Next {
 /// The name of the deed with which the issue of an action learns what came of a run.
 pub const REPORT: &str = "report";
 
-/// What the issue of an action learns of a run that is over.
+/// The deed by which the issue of an action learns what came of a run that is over.
 pub fn report(run: &Run, issue: Number) -> Act {
     if run.status == Status::Done {
         return Act::ReportAction { issue };

@@ -4,10 +4,9 @@ use super::{Answer, ForgeChange, Memory, findings, plan, questions};
 use crate::config::Config;
 use crate::deed::{Act, Deeds, Tend};
 use crate::forge::Issue;
-use crate::ids::{Number, ProjectName};
+use crate::ids::{Number, ProjectName, RoleKey};
 use crate::labels::{BACKLOG, BLOCKED, UNDERSPECIFIED};
 use crate::log;
-use crate::role::Role;
 use crate::role_memory::{Closing, Look, Obstacle, Planning};
 use crate::run::RunId;
 use crate::time::Timestamp;
@@ -111,8 +110,8 @@ impl Planning for Memory {
         &mut self.done
     }
 
-    fn close(&mut self, run: RunId, _: &ProjectName) -> Closing {
-        let of = || log::RoleIssue { role: Role::Gardener, run: Some(run) };
+    fn close(&mut self, run: RunId, key: &RoleKey) -> Closing {
+        let of = || log::RoleIssue { role: key.role, run: Some(run) };
         let filed = self.done.iter().filter_map(|done| done.filed);
         let mut events: Vec<_> = filed.map(|issue| (issue, log::Entry::RoleFiled(of()))).collect();
         let closed = self.done.iter().flat_map(|done| &done.closed);

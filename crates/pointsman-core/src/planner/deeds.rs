@@ -4,10 +4,9 @@ use super::{Answer, ForgeChange, Memory, NewIssue, plan, question};
 use crate::config::Config;
 use crate::deed::{Act, Deeds, Tend};
 use crate::forge::Issue;
-use crate::ids::{Number, ProjectName};
+use crate::ids::{Number, ProjectName, RoleKey};
 use crate::labels::{ACTIONED, UNREVIEWED, WATCHED};
 use crate::log;
-use crate::role::Role;
 use crate::role_memory::{Closing, Look, Obstacle, Planning};
 use crate::run::RunId;
 use crate::time::Timestamp;
@@ -95,9 +94,9 @@ impl Planning for Memory {
         &mut self.done
     }
 
-    fn close(&mut self, run: RunId, project: &ProjectName) -> Closing {
+    fn close(&mut self, run: RunId, key: &RoleKey) -> Closing {
         let done = self.done.clone();
-        let filed_by = || log::Entry::RoleFiled(log::RoleIssue { role: Role::Planner, run: Some(run) });
+        let filed_by = || log::Entry::RoleFiled(log::RoleIssue { role: key.role, run: Some(run) });
         let events: Vec<_> = done.iter().filter_map(|done| Some((done.filed?, filed_by()))).collect();
         let filed = done.iter().filter(|done| done.filed.is_some());
         let filed: Vec<String> = filed.map(|done| done.line.clone()).collect();
@@ -115,7 +114,7 @@ impl Planning for Memory {
             // To file nothing can be a good answer; to judge nothing of what was asked is none.
             useful: !plan.deeds.is_empty() || left.is_empty(),
             left,
-            notice: (!filed.is_empty()).then(|| words::planner::summary(project, filed.len(), &filed)),
+            notice: (!filed.is_empty()).then(|| words::planner::summary(&key.project, filed.len(), &filed)),
         }
     }
 

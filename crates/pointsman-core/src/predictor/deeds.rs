@@ -6,7 +6,6 @@ use super::{Figures, Memory, Prediction, Sample, predict};
 use crate::deed::{Act, Ending};
 use crate::labels::UNREVIEWED;
 use crate::log;
-use crate::role::Role;
 use crate::role_memory::Orders;
 use crate::words;
 use crate::workflow::Refused;
@@ -58,7 +57,7 @@ impl Memory {
         match ending {
             Ending::Done { filed: Some(issue) } => {
                 orders.log(log::Entry::PredictorFiled { lines: vec![format!("#{issue} {title}")] });
-                let of = log::RoleIssue { role: Role::Predictor, run: None };
+                let of = log::RoleIssue { role: orders.key.role, run: None };
                 orders.log_about(*issue, log::Entry::RoleFiled(of));
             }
             Ending::Done { filed: None } | Ending::Gone => {}

@@ -36,7 +36,7 @@ use crate::value::{Outcome, RoleValue};
 use crate::words;
 use crate::workflow::Refused;
 
-/// What a role remembers of a project.
+/// The memory of a role in a project.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleMemory {
     pub key: RoleKey,
@@ -126,7 +126,7 @@ pub enum Event {
     },
 }
 
-/// What a role saw.
+/// The things that a role saw in one look.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Look {
     Gardener {
@@ -163,20 +163,6 @@ pub struct Transition {
     pub effects: Vec<Effect>,
     /// Entries of the log, and the issues they are about.
     pub logged: Vec<(Option<Number>, log::Entry)>,
-}
-
-impl Memory {
-    /// The memory of a role that has not done anything yet.
-    pub fn new(role: Role) -> Self {
-        match role {
-            Role::Gardener => Self::Gardener(Box::default()),
-            Role::Planner => Self::Planner(Box::default()),
-            Role::Predictor => Self::Predictor(Box::default()),
-            Role::Action => Self::Action(Box::default()),
-            Role::Supervisor => Self::Supervisor(Box::default()),
-            Role::Dev | Role::Review | Role::Vault => Self::Nothing,
-        }
-    }
 }
 
 impl RoleMemory {
@@ -254,9 +240,9 @@ pub fn step(
     Ok(Transition { memory: after, effects, logged })
 }
 
-/// What follows from an event, beside the memory itself.
+/// The orders and entries of the log that follow from an event, beside the memory itself.
 pub(crate) struct Orders<'a> {
-    key: &'a RoleKey,
+    pub(crate) key: &'a RoleKey,
     pub(crate) config: &'a Config,
     pub(crate) now: Timestamp,
     effects: Vec<Effect>,
@@ -264,14 +250,17 @@ pub(crate) struct Orders<'a> {
 }
 
 impl Orders<'_> {
+    /// The project that the role works in.
     pub(crate) fn project(&self) -> &ProjectName {
         &self.key.project
     }
 
+    /// Orders a deed.
     pub(crate) fn deed(&mut self, name: impl Into<String>, act: Act) {
         self.effects.push(Effect::Deed { name: name.into(), act });
     }
 
+    /// Tells people something.
     pub(crate) fn notify(&mut self, notice: Notice) {
         self.effects.push(Effect::Notify(notice));
     }
@@ -282,10 +271,12 @@ impl Orders<'_> {
         self.notify(notice);
     }
 
+    /// Writes an entry of the log that is about the project.
     pub(crate) fn log(&mut self, entry: log::Entry) {
         self.logged.push((None, entry));
     }
 
+    /// Writes an entry of the log that is about an issue.
     pub(crate) fn log_about(&mut self, issue: Number, entry: log::Entry) {
         self.logged.push((Some(issue), entry));
     }

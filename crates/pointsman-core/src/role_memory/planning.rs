@@ -6,7 +6,7 @@ use super::{Event, Heard, Look, Orders};
 use crate::config::Config;
 use crate::deed::{Act, Deeds, Ending};
 use crate::forge::Issue;
-use crate::ids::{Number, ProjectName};
+use crate::ids::{Number, ProjectName, RoleKey};
 use crate::log;
 use crate::run::RunId;
 use crate::task::Notice;
@@ -22,7 +22,7 @@ pub struct Obstacle {
     pub at: Timestamp,
 }
 
-/// What is told of a plan that was carried out.
+/// The end of a plan that was carried out, as it is told.
 #[derive(Default)]
 pub(crate) struct Closing {
     /// What was not done, and why.
@@ -77,7 +77,7 @@ pub(crate) trait Planning {
     fn done(&mut self) -> &mut Vec<Done>;
 
     /// All of the plan is done: what is remembered and told of it.
-    fn close(&mut self, run: RunId, project: &ProjectName) -> Closing;
+    fn close(&mut self, run: RunId, key: &RoleKey) -> Closing;
 
     /// The answer was of no use.
     fn give_up(&mut self);
@@ -234,7 +234,7 @@ fn close<M: Planning>(memory: &mut M, run: RunId, orders: &mut Orders<'_>) -> Op
         return None;
     }
     let mut lines: Vec<String> = memory.done().iter().map(|done| done.line.clone()).collect();
-    let closing = memory.close(run, orders.project());
+    let closing = memory.close(run, orders.key);
     memory.deeds().clear();
     lines.extend(closing.left);
     orders.log(M::said_settled(run, lines));

@@ -26,7 +26,7 @@ fn config() -> Config {
 
 fn new(role: Role) -> RoleMemory {
     let key = RoleKey { project: ProjectName::new("shop").unwrap(), role };
-    RoleMemory { key, memory: Memory::new(role), value: RoleValue::default() }
+    RoleMemory { key, memory: role.new_memory(), value: RoleValue::default() }
 }
 
 fn issue(number: Number, title: &str, labels: &[&str]) -> Issue {

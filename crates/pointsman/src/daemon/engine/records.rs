@@ -186,7 +186,7 @@ pub(super) fn memories(before: &RoleMemory, after: &RoleMemory) -> Result<Vec<Me
 /// Reads what a role remembers. A role that never did anything remembers nothing.
 pub(super) fn remembered(store: &Store, key: &RoleKey) -> Result<RoleMemory, Error> {
     let (project, name) = (&key.project, key.role.as_str());
-    let mut memory = role_memory::Memory::new(key.role);
+    let mut memory = key.role.new_memory();
     match &mut memory {
         role_memory::Memory::Gardener(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
         role_memory::Memory::Planner(memory) => **memory = store.memory(project, name)?.unwrap_or_default(),
