@@ -131,7 +131,7 @@ fn hear(
     Ok(())
 }
 
-/// What a role hears of the run that it asked. What people said to a run that nobody heard is for the next one.
+/// The event by which a role hears of the run that it asked. What people said to a run that nobody heard is for the next one.
 pub fn heard_by(role: Role, run: &Run, heard: Heard) -> Input {
     let key = RoleKey { project: run.project.clone(), role };
     let unheard = matches!(heard, Heard::Nothing { unheard: true, .. });

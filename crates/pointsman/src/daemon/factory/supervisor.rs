@@ -96,7 +96,7 @@ pub(super) fn answered(store: &Store, project: &ProjectName) -> Result<Option<Ru
     Ok(store.run(project, id)?.filter(|run| run.status.is_over()))
 }
 
-/// What the supervisor hears of the run that it asked.
+/// The event by which the supervisor hears of the run that it asked.
 pub fn judged(run: &Run) -> Input {
     let heard = match run.status {
         Status::Done => {
