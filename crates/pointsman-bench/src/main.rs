@@ -47,6 +47,9 @@ struct Arguments {
     /// How long the merge queue's gate takes, in seconds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
     gate_seconds: u64,
+    /// The largest project whose landings are measured, in files
+    #[arg(long, default_value_t = 200_000)]
+    most_files: usize,
     /// How many times as fast the day at the forge passes
     #[arg(long, default_value_t = 240, value_parser = clap::value_parser!(u32).range(10..=960))]
     faster: u32,
@@ -86,7 +89,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { what, sessions, gate_seconds, faster, program, results } = arguments;
+    let Arguments { what, sessions, gate_seconds, most_files, faster, program, results } = arguments;
     wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
     let place = stage::Workspace { program: program.canonicalize()?, scratch: results.canonicalize()? };
@@ -106,7 +109,7 @@ fn measure(arguments: Arguments) -> anyhow::Result<()> {
         reports.push(mq::measure(&place, gate_seconds)?);
     }
     if matches!(what, What::Trees | What::All) {
-        reports.push(mq::sizes::measure(&place, gate_seconds)?);
+        reports.push(mq::sizes::measure(&place, gate_seconds, most_files)?);
     }
     if matches!(what, What::Hooks | What::All) {
         reports.push(hooks::measure(&place)?);

@@ -12,9 +12,9 @@ const BRANCHES: usize = 6;
 const SIZES: [(usize, Option<f64>); 3] = [(200, None), (20_000, Some(0.15)), (200_000, Some(1.0))];
 
 /// Works a line of branches through in projects of several sizes.
-pub(crate) fn measure(place: &Workspace, gate_seconds: u64) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace, gate_seconds: u64, most: usize) -> anyhow::Result<Report> {
     let (mut rows, mut results, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-    for (files, limit) in SIZES {
+    for (files, limit) in SIZES.into_iter().filter(|(files, _)| *files <= most) {
         let plain = line::plain_beside_gate(place, files, BRANCHES, gate_seconds)?;
         let queue = line::queue_beside_gate(place, files, BRANCHES, gate_seconds)?;
         rows.push(vec![files.to_string(), format!("{plain:.3}"), format!("{queue:.3}")]);

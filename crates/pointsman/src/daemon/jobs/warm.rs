@@ -77,7 +77,11 @@ impl Jobs {
     ) -> anyhow::Result<Option<Layered>> {
         let Some(warm) = self.warm(served)? else { return Ok(None) };
         let place = dir.with_extension("layers");
-        let layers = warm.tree.layers_for(&served.mirror, sha, &place)?;
+        let layers = warm.tree.layers_for(&served.mirror, sha, &place);
+        if layers.is_err() {
+            remove(&place);
+        }
+        let layers = layers?;
         if layers.as_ref().is_none_or(|layers| layers.changed > OUTDATED) {
             let name = format!("warm {}", served.config.name);
             self.submit(name, served, |jobs, served| {
@@ -87,11 +91,12 @@ impl Jobs {
             });
         }
         let Some(layers) = layers else { return Ok(None) };
-        give_origin(&served.mirror, &layers.upper, &served.primary)?;
+        let checkout = LayeredCheckout { layers, at: dir.to_owned() };
+        let layered = Layered { checkout, place, _warm: warm };
+        give_origin(&served.mirror, &layered.checkout.layers.upper, &served.primary)?;
         remove_checkout(dir)?;
         fs::create_dir_all(dir)?;
-        let checkout = LayeredCheckout { layers, at: dir.to_owned() };
-        Ok(Some(Layered { checkout, place, _warm: warm }))
+        Ok(Some(layered))
     }
 
     /// The project's warm tree. The first time it is made, or found where the last daemon left it.

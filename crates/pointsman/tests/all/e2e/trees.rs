@@ -298,7 +298,7 @@ fi
 test -z "$(git status --porcelain --ignored)" || { echo "not clean:"; git status --porcelain --ignored; exit 1; }
 test "$(git rev-parse HEAD)" = "$POINTSMAN_SHA" || { echo "another commit"; exit 1; }
 test ! -e .git/hooks/post-checkout || { echo "a hook"; exit 1; }
-grep -c upperdir /proc/self/mountinfo
+grep -q upperdir /proc/self/mountinfo && echo layered
 echo poison > planted; echo poison > src/planted; echo poison >> src/lemons.txt; rm -f ci.sh.d/*
 mkdir -p .git/hooks node_modules; echo poison > .git/hooks/post-checkout; echo poison > node_modules/x
 git config core.fsmonitor /bin/false; echo '[core]' >> .git/config
@@ -330,14 +330,14 @@ fn e2e_what_a_branchs_ci_or_a_session_plants_no_other_run_ever_sees() {
         daemon.wait_closed(issue);
         assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 0);
     }
-    assert_eq!(daemon.on_main("src/lemons.txt").unwrap(), "lemons 1 crown\n");
+    assert_eq!(daemon.on_main("src/lemons.txt").unwrap(), "lemons 1 crown");
     let logs = daemon.state().join("projects/shop/logs");
     let logs = fs::read_dir(logs).unwrap().flatten().map(|entry| entry.path());
     let ci: Vec<String> = logs
         .filter(|path| path.to_string_lossy().contains("-ci-") || path.to_string_lossy().contains("-gate-"))
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
-    let layered = ci.iter().filter(|log| log.starts_with("1\n")).count();
+    let layered = ci.iter().filter(|log| log.contains("layered\n")).count();
     assert!(ci.len() >= 4 && layered == ci.len(), "every run was on layers: {ci:?}");
     let project = daemon.state().join("projects/shop");
     let count = |name: &str| fs::read_dir(project.join(name)).unwrap().count();
