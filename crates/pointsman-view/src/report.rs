@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::usd;
 
-/// What was done in a span of time, how well, and at which cost. A figure without a base is null.
+/// The figures of a span of time: what was done, how well, and at which cost. A figure without a base is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub issues_landed: u64,

@@ -121,6 +121,28 @@ pub fn usd(spent: Spent) -> Option<f64> {
     spent.known_micro_usd().map(|micro_usd| micro_usd as f64 / 1_000_000.0)
 }
 
+/// The end of the terminal of a session that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastWords {
+    pub session: Option<String>,
+    /// How it ended, as `session list` says it.
+    pub exit: String,
+    pub at: Time,
+    pub text: String,
+}
+
+/// A pull request that takes back what landed for an issue: `task undo`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    pub issue: Number,
+    pub pr: Number,
+    pub branch: String,
+    /// The commit of main that it takes back, the last one if there are several.
+    pub reverts: Sha,
+    /// Where people look at it.
+    pub link: String,
+}
+
 /// The verdict of CI on the head, without the commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -192,6 +214,9 @@ pub struct Explained {
     pub facts: Vec<String>,
     pub waiting_for: Option<String>,
     pub deadline: Option<Time>,
+    /// The last session that ended, unless it was meant to.
+    #[serde(default)]
+    pub last_words: Option<LastWords>,
     pub history: Vec<HistoryEntry>,
 }
 

@@ -21,6 +21,7 @@ use pointsman_adapters::sandbox::{self, Bubblewrap, LayeredCheckout, Lifetime, R
 use pointsman_adapters::secret::Secret;
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
+use pointsman_core::notifier::DigestTime;
 use pointsman_core::relay::ModelAccess;
 use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
 use pointsman_core::sandbox::{
@@ -88,6 +89,11 @@ impl Enclosure {
     /// The address of the model's API.
     pub(crate) fn model_address(&self) -> String {
         model_login::address(self.environment)
+    }
+
+    /// The time of the day at which people are told how things stand.
+    pub(crate) fn digest(&self) -> DigestTime {
+        self.machine.digest.at
     }
 
     /// The destinations behind these words of a configuration. `agent` are the hosts of the session's own agent.

@@ -29,3 +29,4 @@ mod remote;
 mod report;
 mod tally;
 mod trust;
+mod tui;

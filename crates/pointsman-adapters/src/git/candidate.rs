@@ -87,6 +87,35 @@ pub fn build(mirror: &Mirror, union: &UnionGlobs, order: &Order<'_>) -> Result<C
     built.map_err(|error| explained(mirror, onto, std::slice::from_ref(head), error))
 }
 
+/// Builds a commit on `main` that takes back what lies between two commits of its history, `before` and `landed`.
+pub fn build_revert(
+    mirror: &Mirror,
+    union: &UnionGlobs,
+    main: &Sha,
+    (before, landed): (&Sha, &Sha),
+    message: &str,
+    seconds: i64,
+) -> Result<Candidate, Error> {
+    let reverted = || -> Result<Candidate, Error> {
+        let merger = Merger::new(mirror, union, main)?;
+        let commits = mirror.read_commits(&[main.clone(), before.clone()])?;
+        let ours = Side { commit: main, tree: &commits[0].tree };
+        let theirs = Side { commit: before, tree: &commits[1].tree };
+        let tree = match merger.pick(landed, ours, theirs)? {
+            Merged::Clean(tree) => tree,
+            Merged::Conflict(files) => return Ok(Candidate::Conflict { files }),
+        };
+        if tree == commits[0].tree {
+            return Ok(Candidate::Nothing);
+        }
+        let seconds = commits[0].seconds().max(seconds);
+        let commit = merger.write(&Commit::ours(&tree, main, seconds, message))?;
+        merger.keep()?;
+        Ok(Candidate::Built(Built { same_as_head: false, commit, tree }))
+    };
+    reverted().map_err(|error| explained(mirror, main, &[before.clone(), landed.clone()], error))
+}
+
 /// Checks each of the heads alone against `main`: none for a head that merges cleanly, else the files in conflict.
 /// One process checks them all, and nothing is written to the mirror.
 pub fn check_conflicts(

@@ -100,7 +100,7 @@ impl Mirror {
         self.diff_call(base, head, &["--patch"]).capped_text(cap)
     }
 
-    /// How many lines `head` added and removed since it left `base`. A file that is not text counts as one.
+    /// The number of lines that `head` added and removed since it left `base`. A file that is not text counts as one.
     pub fn changed_lines(&self, base: &Sha, head: &Sha) -> Result<u64, Error> {
         let listed = self.diff_call(base, head, &["--numstat", "--no-renames"]).bytes()?;
         let of_file = |line: &str| {

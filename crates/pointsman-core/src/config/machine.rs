@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::document::Document;
+use crate::notifier::DigestTime;
 use crate::sandbox::network::is_private_entry;
 use crate::words;
 
@@ -14,6 +15,16 @@ use crate::words;
 pub struct MachineConfig {
     #[serde(default)]
     pub sandbox: MachineSandbox,
+    #[serde(default)]
+    pub digest: MachineDigest,
+}
+
+/// `[digest]` of the machine's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineDigest {
+    /// When people are told how things stand; empty for never.
+    pub at: DigestTime,
 }
 
 /// `[sandbox]` of the machine's file.
@@ -64,6 +75,15 @@ mod tests {
         assert!(parse("[sandbox]\nhosts = []").unwrap_err().contains("config.toml"));
         assert!(parse("[sandbox]\nread = [\"tools\"]").unwrap_err().contains("tools"));
         assert_eq!(parse("").unwrap(), MachineConfig::default());
+    }
+
+    #[test]
+    fn the_time_of_the_digest_is_read() {
+        let parse = |text| MachineConfig::parse(text, "config.toml");
+        assert_eq!(parse("").unwrap().digest.at.to_string(), "07:00");
+        assert_eq!(parse("[digest]\nat = \"18:30\"").unwrap().digest.at.to_string(), "18:30");
+        assert_eq!(parse("[digest]\nat = \"\"").unwrap().digest.at.to_string(), "");
+        assert!(parse("[digest]\nat = \"noon\"").unwrap_err().contains("config.toml"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
-pub use machine::{MachineConfig, MachineSandbox};
+pub use machine::{MachineConfig, MachineDigest, MachineSandbox};
 pub use numbers::{Health, Limits, Timing};
 pub use port_range::PortRange;
 pub use sections::{
@@ -222,6 +222,11 @@ impl Config {
     /// The time zone of the quiet hours: `notify.timezone`, else that of the timetable.
     pub fn quiet_zone(&self) -> &str {
         self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
+    }
+
+    /// Whether people are told in any way but the log.
+    pub fn tells_anybody(&self) -> bool {
+        self.notify.to.iter().any(|kind| *kind != NotifierKind::Log)
     }
 
     /// Whether people are told in this way.

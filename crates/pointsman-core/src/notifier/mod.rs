@@ -2,9 +2,10 @@
 //!
 //! `topic` says what a notice is about; each topic has its own thread where threads exist. `plan` chooses the
 //! notifier and the time, `quiet` has the hours without notices, and `backlog` decides about notices that cannot be
-//! sent. The sentences are in [`crate::words`]. The daemon sends and the store remembers.
+//! sent; `digest` says when the digest of the day is due. The sentences are in [`crate::words`]. The daemon sends and the store remembers.
 
 mod backlog;
+mod digest;
 mod plan;
 mod quiet;
 mod topic;
@@ -15,6 +16,7 @@ use crate::ids::ProjectName;
 use crate::task::Notice;
 
 pub use backlog::{BACKLOG, Health, KEPT, overflow};
+pub use digest::DigestTime;
 pub use plan::{Plan, Rules, plan};
 pub use quiet::QuietHours;
 pub use topic::Topic;

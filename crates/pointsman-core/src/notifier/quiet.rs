@@ -50,14 +50,6 @@ impl TryFrom<String> for QuietHours {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let two = |text: &str, most: i64| {
-            let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
-            text.parse::<i64>().ok().filter(|n| digits && *n <= most)
-        };
-        let clock = |text: &str| {
-            let (hour, minute) = text.trim().split_once(':')?;
-            Some(two(hour, 23)? * 60 + two(minute, 59)?)
-        };
         let read = || {
             let (from, until) = text.split_once('-')?;
             Some(Self { from: clock(from)?, until: clock(until)? })
@@ -68,6 +60,16 @@ impl TryFrom<String> for QuietHours {
             None => Err(words::parse::not_hours(&text)),
         }
     }
+}
+
+/// The minutes of a time of the day, `07:00`.
+pub(super) fn clock(text: &str) -> Option<i64> {
+    let two = |text: &str, most: i64| {
+        let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|n| digits && *n <= most)
+    };
+    let (hour, minute) = text.trim().split_once(':')?;
+    Some(two(hour, 23)? * 60 + two(minute, 59)?)
 }
 
 #[cfg(test)]

@@ -59,7 +59,6 @@ struct History {
     /// The time that it spent in each state until it landed.
     stages: BTreeMap<State, Duration>,
     landed: Option<Timestamp>,
-    opened: Option<Timestamp>,
     /// Times that it was handed back: red CI, change requests, and what the merge queue returned.
     returned: u32,
 }
@@ -207,53 +206,8 @@ impl Counter {
     }
 
     fn of_task(&mut self, issue: Issue, at: Timestamp, entry: &TaskEntry) {
+        self.happened(&issue, at, &entry.event);
         let counts = at >= self.since;
-        match &entry.event {
-            Event::ChecksFinished { sha, verdict, .. } => {
-                let (green, red) =
-                    (*verdict == CiVerdict::Passed, matches!(verdict, CiVerdict::Failed { .. }));
-                if counts {
-                    self.ci.runs += 1;
-                    self.ci.red += u64::from(red);
-                    let known = self.verdicts.entry(sha.clone()).or_default();
-                    known.0 |= green;
-                    known.1 |= !green;
-                }
-                self.history(&issue, at).returned += u32::from(red);
-            }
-            Event::ReviewPosted { sha, verdict, by, by_agent, .. } => {
-                let asks = *verdict == ReviewVerdict::RequestChanges;
-                self.history(&issue, at).returned += u32::from(asks);
-                match (*by_agent, verdict) {
-                    (true, ReviewVerdict::RequestChanges) => {
-                        self.reviews.found += u64::from(counts);
-                        self.refused.insert(sha.clone());
-                    }
-                    (true, ReviewVerdict::Approve) => {
-                        self.approved.insert(sha.clone(), issue.clone());
-                    }
-                    (false, ReviewVerdict::Approve) if self.refused.remove(sha) => {
-                        self.reviews.overruled += u64::from(counts);
-                    }
-                    (true | false, _) => {}
-                }
-                if !by_agent {
-                    self.acted(by, at);
-                    self.judged.0 += u64::from(counts && *verdict == ReviewVerdict::Approve);
-                    self.judged.1 += u64::from(counts && asks);
-                }
-            }
-            Event::QueueReported {
-                outcome: QueueOutcome::Conflict { .. } | QueueOutcome::Red { .. },
-                ..
-            } => {
-                self.history(&issue, at).returned += 1;
-            }
-            Event::PullRequestOpened { .. } => {
-                self.history(&issue, at).opened.get_or_insert(at);
-            }
-            _ => {}
-        }
         let history = self.history(&issue, at);
         let before = history.state;
         let to = entry.moved.to;
@@ -285,6 +239,63 @@ impl Counter {
             | State::Refused
             | State::Paused
             | State::Closed => {}
+        }
+    }
+
+    /// Counts what an event says by itself. Events that are not named here say nothing that is counted.
+    fn happened(&mut self, issue: &Issue, at: Timestamp, event: &Event) {
+        let counts = at >= self.since;
+        if let Event::ChecksFinished { sha, verdict, .. } = event {
+            let (green, red) = (*verdict == CiVerdict::Passed, matches!(verdict, CiVerdict::Failed { .. }));
+            if counts {
+                self.ci.runs += 1;
+                self.ci.red += u64::from(red);
+                let known = self.verdicts.entry(sha.clone()).or_default();
+                known.0 |= green;
+                known.1 |= !green;
+            }
+            self.history(issue, at).returned += u32::from(red);
+        }
+        if let Event::ReviewPosted { sha, verdict, by, by_agent, .. } = event {
+            self.reviewed(issue, at, (sha, *verdict), (!by_agent).then_some(by));
+        }
+        if let Event::QueueReported {
+            outcome: QueueOutcome::Conflict { .. } | QueueOutcome::Red { .. },
+            ..
+        } = event
+        {
+            self.history(issue, at).returned += 1;
+        }
+    }
+
+    /// Counts a review, by a person or by the review agent.
+    fn reviewed(
+        &mut self,
+        issue: &Issue,
+        at: Timestamp,
+        (sha, verdict): (&Sha, ReviewVerdict),
+        person: Option<&String>,
+    ) {
+        let counts = at >= self.since;
+        let (asks, approves) = (verdict == ReviewVerdict::RequestChanges, verdict == ReviewVerdict::Approve);
+        self.history(issue, at).returned += u32::from(asks);
+        match person {
+            None if asks => {
+                self.reviews.found += u64::from(counts);
+                self.refused.insert(sha.clone());
+            }
+            None if approves => {
+                self.approved.insert(sha.clone(), issue.clone());
+            }
+            None => {}
+            Some(by) => {
+                self.acted(by, at);
+                self.judged.0 += u64::from(counts && approves);
+                self.judged.1 += u64::from(counts && asks);
+                if approves && self.refused.remove(sha) {
+                    self.reviews.overruled += u64::from(counts);
+                }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ const NAMED: usize = 3;
 /// The headings of the page, in their order.
 pub const NEEDS_YOU: &str = "Needs you";
 pub const LANDED: &str = "Landed since you last looked";
+pub const LANDED_TODAY: &str = "Landed in the last 24 hours";
 pub const RUNNING: &str = "Running";
 pub const WAITING: &str = "Waiting";
 pub const COST_TODAY: &str = "Cost today";
@@ -72,6 +73,11 @@ fn holding(state: State) -> &'static str {
 
 fn numbers(issues: &[Number]) -> String {
     issues.iter().map(|issue| format!("#{issue}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The size of a change.
+pub fn lines(count: u64) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
 /// A number of tasks that wait for something.

@@ -7,6 +7,11 @@ pub const CRON_FIELDS: &str =
 pub const NO_QUIET_HOURS: &str = "quiet hours must not begin and end at the same time";
 pub const NOT_A_JSON_NUMBER: &str = "JSON has no such number";
 
+/// A text that is no time of the day.
+pub fn not_a_time(text: &str) -> String {
+    format!("`{}` must be a time of the day, such as \"07:00\", or empty", clean_line(text, 40))
+}
+
 /// A project's name that could not be a directory's.
 pub fn not_a_project_name(name: &str) -> String {
     format!("`{}` is not a project name ([a-z0-9][a-z0-9-]{{0,62}})", clean_line(name, 80))

@@ -34,7 +34,7 @@ pub fn ci(runs: u64, red: u64, flaky: u64) -> String {
     format!("{runs} runs, {red} red, {flaky} flaky commits")
 }
 
-/// The reviews.
+/// The reviews of people, and what became of those of the review agent.
 pub fn reviews(asked: u64, found: u64, overruled: u64, reverted: u64) -> String {
     format!(
         "{asked} asked for; the review agent objected {found} times, was overruled {overruled} times, and approved {reverted} that \

@@ -203,6 +203,14 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("status", shown([status]));
     all.insert("halt", shown([halted]));
     all.insert("resume", shown([status::Resumed { was_halted: true }]));
+    let undone = pointsman_view::task::Undone {
+        issue: 3,
+        pr: 9,
+        branch: text("pointsman/undo/issue-3"),
+        reverts: sha(),
+        link: text("pull request 9"),
+    };
+    all.insert("task undo", shown([undone]));
     all.insert("report", shown([report_example::figures()]));
     let health = health::Health {
         at: at(),
@@ -319,6 +327,12 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         facts: vec![text("it is claimed")],
         waiting_for: None,
         deadline: Some(at()),
+        last_words: Some(pointsman_view::task::LastWords {
+            session: Some(text("dev-shop-3.1")),
+            exit: text("crashed"),
+            at: at(),
+            text: text("out of memory"),
+        }),
         history: vec![happened],
     };
     all.insert("task explain", shown([explained]));

@@ -290,6 +290,13 @@ impl Context {
         }
     }
 
+    /// The person's editor.
+    pub(crate) fn editor(&self) -> String {
+        let named = |name: &str| ENVIRONMENT(name).and_then(|value| value.into_string().ok());
+        let set = |text: &String| !text.trim().is_empty();
+        named("VISUAL").filter(set).or_else(|| named("EDITOR").filter(set)).unwrap_or_else(|| "vi".to_owned())
+    }
+
     /// The project's CI, if it is a server of its own, with the token that this command can find.
     pub(crate) fn ci(&self, config: &Config) -> Result<Option<Woodpecker>, Failure> {
         self.find_ci(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))

@@ -85,8 +85,8 @@ struct Finished {
     verdict: CiVerdict,
 }
 
-/// `forge pr diff`.
-pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), Failure> {
+/// The diff of a pull request, or the counts of its lines.
+pub(crate) fn read_diff(context: &Context, number: Number, stat: bool) -> Result<Diff, Failure> {
     let source = Source::of(context)?;
     let pull = source.pull(number)?;
     let repository = source.repository()?;
@@ -98,10 +98,17 @@ pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), 
         })
     };
     let text = read()?;
+    let (stat, diff) = if stat { (Some(text), None) } else { (None, Some(text)) };
+    Ok(Diff { number, base: pull.base, base_sha, head_sha, diff, stat })
+}
+
+/// `forge pr diff`.
+pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), Failure> {
+    let read = read_diff(context, number, stat)?;
     if context.out.is_json() {
-        let (stat, diff) = if stat { (Some(text), None) } else { (None, Some(text)) };
-        return context.out.value(&Diff { number, base: pull.base, base_sha, head_sha, diff, stat });
+        return context.out.value(&read);
     }
+    let text = read.diff.or(read.stat).unwrap_or_default();
     match text.trim_end_matches('\n') {
         "" => {
             context.out.say(format!("Pull request #{number} changes nothing."));
@@ -150,8 +157,8 @@ pub(crate) fn checks(context: &Context, number: Number) -> Result<(), Failure> {
     context.out.table(&table, "No check has said anything about the head of this pull request.")
 }
 
-/// `ci logs` where the CI is a command that runs here: of an issue's task, or of a pull request.
-pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Result<(), Failure> {
+/// The log of a CI that is a command that runs here: of an issue's task, or of a pull request.
+pub(crate) fn read_ci_log(context: &Context, number: Number, run: Option<u32>) -> Result<CiLog, Failure> {
     let source = Source::of(context)?;
     let missing = || {
         Failure::not_found(format!("there is no CI log for #{number}")).hint(
@@ -167,6 +174,12 @@ pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Re
     };
     let mut log = log.ok_or_else(missing)?;
     log.log = context.masked(&source.project.config, &log.log);
+    Ok(log)
+}
+
+/// `ci logs` where the CI is a command that runs here.
+pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Result<(), Failure> {
+    let log = read_ci_log(context, number, run)?;
     if context.out.is_json() {
         return context.out.value(&log);
     }
@@ -174,7 +187,7 @@ pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Re
     context.out.line(clean_block(log.log.trim_end(), usize::try_from(LOG_BYTES).unwrap_or(usize::MAX)))
 }
 
-/// How many lines the head of a task's branch changes; none if its commits are not here.
+/// The number of lines that the head of a task's branch changes; none if its commits are not here.
 pub(crate) fn changed_lines(context: &Context, project: &Project, task: &Task) -> Option<u64> {
     let head = task.contribution.head()?;
     let source = Source { context, project: project.clone(), server: OnceCell::new() };
@@ -183,7 +196,8 @@ pub(crate) fn changed_lines(context: &Context, project: &Project, task: &Task) -
     repository.changed_lines(&main, head).ok()
 }
 
-fn headline(log: &CiLog) -> String {
+/// The log in one line: which run of which commit, and what it said.
+pub(crate) fn headline(log: &CiLog) -> String {
     let run = log.run.map(|run| format!(" run {run}")).unwrap_or_default();
     let sha = log.sha.as_ref().map(|sha| format!(" of {}", sha.short())).unwrap_or_default();
     let status = log.status.map(|status| format!(": {}", status.name())).unwrap_or_default();

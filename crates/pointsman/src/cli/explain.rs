@@ -2,13 +2,14 @@
 
 use pointsman_core::ids::Number;
 use pointsman_core::log::TaskMove;
-use pointsman_core::task::{State, Task};
-use pointsman_core::text::clean_line;
+use pointsman_core::task::{Exit, State, Task};
+use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words::explain::{PendingEffect, TaskSurroundings, UnacknowledgedMessage, facts};
 use pointsman_core::words::task::waiting_for;
 use pointsman_store::{EventFilter, EventRow, MessageStatus, Store};
-use pointsman_view::task::{Explained, HistoryEntry};
+use pointsman_view::task::{Explained, HistoryEntry, LastWords};
+use serde::Deserialize;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -18,6 +19,19 @@ use super::{events, style, time};
 const HISTORY: u32 = 200;
 /// Of these, in the form for people.
 const SHOWN_HISTORY: usize = 20;
+
+/// Most of a session's last words that is shown.
+const WORDS_BYTES: usize = 8 << 10;
+/// A session has started, and has ended.
+const STARTED: &str = "session_started";
+const ENDED: &str = "session_ended";
+
+/// The data of the event that a session has ended.
+#[derive(Deserialize)]
+struct SessionEnd {
+    exit: Exit,
+    tail: String,
+}
 
 pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
     let project = context.project()?;
@@ -39,6 +53,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
             title: task.title,
             state: task.state,
             facts,
+            last_words: last_words(&history),
             history: history.into_iter().map(entry).collect(),
         });
     }
@@ -53,7 +68,25 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         let until = task.ends_at().map(|at| format!(", until {}", time::local(at))).unwrap_or_default();
         out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
     }
-    out.line(format!("\n{strong}history{strong:#}"))?;
+    if let Some(words) = last_words(&history) {
+        let session = words.session.unwrap_or_default();
+        let ended = time::relative(words.at.0, now);
+        out.line(format!(
+            "\n{strong}last words{strong:#} of {session}, which ended {ended}: {}",
+            words.exit
+        ))?;
+        for line in clean_block(&words.text, WORDS_BYTES).trim_end().lines() {
+            out.line(format!("  {line}"))?;
+        }
+        out.line(format!("  {quiet}all of it: pointsman session logs {issue}{quiet:#}"))?;
+    }
+    if history.len() >= usize::try_from(HISTORY).unwrap_or(usize::MAX) {
+        out.line(format!(
+            "\n{strong}history{strong:#}  {quiet}older events: pointsman events --issue {issue}{quiet:#}"
+        ))?;
+    } else {
+        out.line(format!("\n{strong}history{strong:#}"))?;
+    }
     for event in history.iter().skip(history.len().saturating_sub(SHOWN_HISTORY)) {
         let change = match TaskMove::read(&event.kind, &event.data) {
             Some(TaskMove { from: Some(from), to }) if from != to => format!("{from} → {to}"),
@@ -66,6 +99,20 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// The end of the last session, if it did not end as it should. Nothing if another one has started since.
+fn last_words(history: &[EventRow]) -> Option<LastWords> {
+    let of_session = |event: &&EventRow| matches!(event.kind.as_str(), ENDED | STARTED);
+    let ended = history.iter().rev().find(of_session).filter(|event| event.kind == ENDED)?;
+    let SessionEnd { exit, tail } = SessionEnd::deserialize(&ended.data).ok()?;
+    let meant = matches!(exit, Exit::Done | Exit::Stopped | Exit::Handoff);
+    (!meant && !tail.trim().is_empty()).then(|| LastWords {
+        session: ended.session.clone(),
+        exit: exit.name().to_owned(),
+        at: ended.at.into(),
+        text: tail,
+    })
 }
 
 fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<TaskSurroundings, Failure> {

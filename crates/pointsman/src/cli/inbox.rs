@@ -1,6 +1,7 @@
 //! Everything that waits for a person, over all projects, and the ways to settle it.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
 use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Ranked, Urgency};
@@ -13,7 +14,7 @@ use pointsman_view::inbox as view;
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
-use super::{evidence, style, time};
+use super::{evidence, inbox_screen, style, time};
 use crate::control::protocol::{InboxCommand, Request};
 use crate::project::Project;
 use crate::{identity, page};
@@ -24,10 +25,19 @@ const SHOWN_BYTES: usize = 16 * 1024;
 const REFUSED_LINES: usize = 8;
 
 /// Show what waits for a person, in all projects, and settle it
+///
+/// On a terminal it is a screen: a list, and the question, the diff, the log of CI, the reviews and the session beside it. Its last
+/// line names the keys. Elsewhere it is a table.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pointsman inbox\n  pointsman inbox --plain\n  pointsman inbox answer 7 \"The red ones\""
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Print a table on a terminal, too
+    #[arg(long)]
+    plain: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -72,7 +82,11 @@ enum Command {
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         match self.command {
-            None => list(context),
+            None if self.plain || context.out.is_json() || !on_a_terminal() => list(context),
+            None => {
+                context.people_only("settling questions")?;
+                inbox_screen::run(context)
+            }
             Some(Command::Show { question }) => show(context, QuestionId(question)),
             Some(Command::Answer { question, text }) => {
                 if text.trim().is_empty() {
@@ -91,6 +105,11 @@ impl Arguments {
             }
         }
     }
+}
+
+/// Whether a person can see a screen and press keys.
+fn on_a_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
 /// The open questions in the order in which a person should see them.
@@ -198,7 +217,7 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     }
     lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
-    lines.extend(size.map(|size| format!("changes  {size} lines")));
+    lines.extend(size.map(|size| format!("changes  {}", words::page::lines(size))));
     if held_up > 0 {
         lines.push(format!("holds up {}", words::page::other_tasks(held_up)));
     }

@@ -33,6 +33,7 @@ mod health;
 mod hook;
 mod hook_status;
 mod inbox;
+mod inbox_screen;
 mod init;
 mod journal;
 mod launch;

@@ -3,7 +3,7 @@ use std::process::Command as Program;
 
 use clap::{ArgGroup, Subcommand};
 use pointsman_adapters::tmux::Server;
-use pointsman_core::ids::{Number, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::part::session::Stage;
 use pointsman_core::task::Order;
 use pointsman_store::{RunScope, SessionRow, SessionScope};
@@ -151,6 +151,15 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
 }
 
 /// A task's session of one generation, or its newest.
+/// The newest session of an issue.
+pub(super) fn newest_of(
+    context: &Context,
+    project: &ProjectName,
+    issue: Number,
+) -> Result<SessionRow, Failure> {
+    newest(context, &TaskKey { project: project.clone(), issue }, None)
+}
+
 fn newest(context: &Context, key: &TaskKey, generation: Option<u32>) -> Result<SessionRow, Failure> {
     let rows = match context.store()? {
         Some(store) => store.sessions(Some(&key.project), SessionScope::All)?,

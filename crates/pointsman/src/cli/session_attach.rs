@@ -109,6 +109,29 @@ fn talk(launch: &Launch, argv: &[String]) -> Result<std::process::ExitStatus, Fa
     Ok(program.status()?)
 }
 
+/// Runs a command of ours about an issue on this terminal, and waits for its end.
+#[allow(clippy::disallowed_methods, reason = "a person talks to it; it has no limit but theirs")]
+pub(super) fn run_ourselves(words: &[String], issue: Number) -> Result<(), Failure> {
+    let _ours = signal_hook::flag::register(signal_hook::consts::SIGINT, Default::default())?;
+    let program = std::env::current_exe()?;
+    let status = Program::new(program).args(words).arg(issue.to_string()).status()?;
+    if status.success() { Ok(()) } else { Err(Failure::failed(format!("it ended with {status}"))) }
+}
+
+/// Opens a file in a person's editor, and waits for its end. `editor` may have arguments.
+#[allow(clippy::disallowed_methods, reason = "a person writes in it; it has no limit but theirs")]
+pub(super) fn edit(editor: &str, file: &Path) -> Result<(), Failure> {
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or("vi");
+    let status = Program::new(program).args(words).arg(file).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::failed(format!("the editor {program} ended with {status}"))),
+        Err(error) => Err(Failure::failed(format!("the editor {program} cannot be started: {error}"))
+            .hint("set VISUAL or EDITOR")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::on_a_terminal;

@@ -118,7 +118,11 @@ fn has_ended(context: &Context, session: &SessionRow) -> Result<bool, Failure> {
 }
 
 /// The transcript moves when the task is over; whichever place has it.
-fn open(context: &Context, project: &Project, session: &SessionRow) -> Result<(PathBuf, File), Failure> {
+pub(super) fn open(
+    context: &Context,
+    project: &Project,
+    session: &SessionRow,
+) -> Result<(PathBuf, File), Failure> {
     let kept = context.paths.project(&session.project).transcript(&session.session);
     let identity =
         session.session.rsplit_once('.').map_or(session.session.as_str(), |(identity, _)| identity);

@@ -3,7 +3,6 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use pointsman_adapters::projection;
-use pointsman_core::config::NotifierKind;
 use pointsman_core::decision::Unconfirmed;
 use pointsman_core::page::Look;
 use pointsman_core::part::question::Ranked;
@@ -180,7 +179,7 @@ fn warnings(context: &Context, project: &Project) -> Vec<String> {
     }
     // Without an answer from git there is nothing to say.
     warnings.extend(checkout::ahead(context, project).ok().flatten());
-    if project.config.notify.to.iter().all(|notifier| *notifier == NotifierKind::Log) {
+    if !project.config.tells_anybody() {
         warnings.push(words::page::NOBODY_IS_TOLD.to_owned());
     }
     warnings
@@ -397,7 +396,7 @@ impl<'c> Lines<'c> {
                 ),
             )?;
             let mut facts = vec![time::relative(asked.asked_at, time::now())];
-            facts.extend(lines.map(|lines| format!("{lines} lines")));
+            facts.extend(lines.map(words::page::lines));
             facts.extend((*held_up > 0).then(|| format!("holds up {}", words::page::other_tasks(*held_up))));
             facts.extend(words::question::settle(asked).into_iter().next());
             self.quiet(&facts.join(", "))?;

@@ -3,15 +3,16 @@ use pointsman_core::ids::Number;
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::task::{Order, State, Task};
 use pointsman_core::text::clean_line;
+use pointsman_core::words;
 use pointsman_core::words::task::waiting_for;
-use pointsman_store::Store;
+use pointsman_store::{EntryScope, EntryStatus, Store};
 use pointsman_view::task as view;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
 use super::{explain, style, time};
-use crate::control::protocol::{Reading, Request};
+use crate::control::protocol::{QueueCommand, Reading, Request};
 
 /// Longest title in a table.
 const TITLE_CHARS: usize = 120;
@@ -60,6 +61,19 @@ pub(crate) enum Command {
         /// Begin anew from today's main branch
         #[arg(long)]
         fresh: bool,
+    },
+    /// Take back what landed for it, with a pull request
+    ///
+    /// The pull request goes through CI, review and merge queue like every other one. It needs no agent. Where main has
+    /// changed the same lines since, it is refused and the files are named.
+    #[command(after_help = "Example:\n  pointsman task undo 3 --reason \"The prices are wrong\"")]
+    Undo {
+        /// The issue
+        #[arg(value_parser = super::number)]
+        issue: Number,
+        /// Why; it is in the commit and in the pull request
+        #[arg(long, default_value = words::undo::NO_REASON)]
+        reason: String,
     },
     /// Set it aside: its session ends, its work is kept
     Pause {
@@ -115,6 +129,7 @@ impl Command {
                 Order::RestartFresh,
                 "begins anew; its old work is in `pointsman rescue list`",
             ),
+            Self::Undo { issue, reason } => undo(context, issue, reason),
             Self::Pause { issue } => order(context, issue, Order::Pause, "is paused"),
             Self::Resume { issue } => order(context, issue, Order::Resume, "goes on"),
             Self::Stop { issue } => order(context, issue, Order::Stop, "is stopped"),
@@ -197,6 +212,33 @@ fn order(context: &Context, issue: Number, order: Order, done: &str) -> Result<(
         return context.out.value(&ordered);
     }
     context.out.say(format!("Task {project}#{issue} {done}."));
+    Ok(())
+}
+
+fn undo(context: &Context, issue: Number, reason: String) -> Result<(), Failure> {
+    context.people_only("taking back what landed")?;
+    let project = context.project()?;
+    let (task, store) = context.task(&project, issue)?;
+    let name = project.config.name;
+    let entries = store.queue_entries(&name, EntryScope::All)?;
+    let landed = entries
+        .into_iter()
+        .rev()
+        .find(|entry| entry.issue == Some(issue) && entry.status == EntryStatus::Landed)
+        .and_then(|entry| entry.candidate.zip(entry.base));
+    let (landed, before) = match (landed, task.contribution.merged_as()) {
+        (Some((landed, before)), _) => (landed, Some(before)),
+        // A person merged it on the forge.
+        (None, Some(merged)) => (merged.clone(), None),
+        (None, None) => return Err(Failure::refused(words::undo::not_landed(issue))),
+    };
+    let (title, by) = (task.title, context.author());
+    let command = QueueCommand::Undo { issue, title, landed, before, reason, by };
+    let undone: view::Undone = context.ask_and_say(&Request::Queue { project: name, command })?;
+    if context.out.is_json() {
+        return context.out.value(&undone);
+    }
+    context.out.say(words::undo::opened(issue, undone.pr));
     Ok(())
 }
 

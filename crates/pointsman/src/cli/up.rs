@@ -7,6 +7,7 @@ use clap::Args;
 use pointsman_adapters::secret::known;
 use pointsman_core::sandbox::Place;
 use pointsman_core::{text, words};
+use pointsman_store::ProjectRow;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -152,7 +153,18 @@ fn detach(context: &Context) -> Result<(), Failure> {
         "The daemon runs as process {pid}; its log is {}.",
         context.paths.daemon_log().display()
     ));
+    say_nobody_is_told(context)?;
     say_unconfirmed(context)
+}
+
+/// Notices that go to the log alone reach nobody who does not look.
+fn say_nobody_is_told(context: &Context) -> Result<(), Failure> {
+    let config = |row: &ProjectRow| Project::load(&row.config_path).map(|project| project.config);
+    let unheard = |row: &ProjectRow| config(row).is_ok_and(|config| !config.tells_anybody());
+    if context.registered()?.iter().any(unheard) {
+        context.out.say(format!("note: {}", words::page::NOBODY_IS_TOLD));
+    }
+    Ok(())
 }
 
 /// In the foreground the daemon's own log says this.

@@ -81,6 +81,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
             | QueueCommand::Synced { by, .. }
             | QueueCommand::Retest { by, .. }
             | QueueCommand::Forget { by, .. }
+            | QueueCommand::Undo { by, .. }
             | QueueCommand::Remove { by, .. } => {
                 *by = name();
             }
@@ -399,7 +400,9 @@ pub fn needs(request: &Request) -> Needs {
             | QueueCommand::Enter { .. }
             | QueueCommand::Retest { .. }
             | QueueCommand::Forget { .. } => Needs::Approve,
-            QueueCommand::Remove { .. }
+            // A pull request has a review before it.
+            QueueCommand::Undo { .. }
+            | QueueCommand::Remove { .. }
             | QueueCommand::Pause { .. }
             | QueueCommand::Resume
             | QueueCommand::Look => Needs::Order,

@@ -301,6 +301,17 @@ pub enum QueueCommand {
         /// How it would land, if not in the project's way.
         style: Option<MergeStyle>,
     },
+    /// `task undo`: opens a pull request that takes back what landed for an issue.
+    Undo {
+        issue: Number,
+        title: String,
+        /// The commit of main with all of it.
+        landed: Sha,
+        /// The commit of main before it; without one, the parent of `landed`.
+        before: Option<Sha>,
+        reason: String,
+        by: String,
+    },
     /// `merge-queue pause`
     Pause { reason: String },
     /// `merge-queue resume`

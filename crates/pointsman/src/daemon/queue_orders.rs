@@ -27,6 +27,7 @@ use super::effects::hand_in;
 use super::engine::Engine;
 use super::queue_trial;
 use super::served::Served;
+use super::undo;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
 use crate::queue_view;
 
@@ -45,6 +46,11 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
         // All of it is git's part: nothing is left to be written down.
         QueueCommand::Try { branch, checkout, style } => {
             Err(queue_trial::prepare(served, &branch, checkout.as_deref(), style))
+        }
+        QueueCommand::Undo { issue, title, landed, before, reason, by } => {
+            let order =
+                undo::Order { issue, title: &title, landed: &landed, before, reason: &reason, by: &by };
+            Err(undo::open(served, &order))
         }
         // Only we say that a branch is where it is, and what a tree is.
         QueueCommand::Enter { .. } | QueueCommand::Forget { .. } | QueueCommand::Synced { .. } => {
@@ -201,6 +207,7 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
         QueueCommand::Add { .. }
         | QueueCommand::Retest { .. }
         | QueueCommand::Sync { .. }
+        | QueueCommand::Undo { .. }
         | QueueCommand::Try { .. } => {
             return failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned());
         }

@@ -143,11 +143,8 @@ impl Jobs {
         }
     }
 
-    /// Lets people's pull requests enter the merge queue that ask for it.
+    /// Lets people's pull requests enter the merge queue that ask for it, and those that take something back.
     pub(crate) fn enter_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &WorkflowMap) {
-        if served.config.merge.label.is_empty() {
-            return;
-        }
         let of_tasks = picture.values().filter_map(|workflow| match workflow {
             Workflow::Task(task) if task.key.project == served.config.name => Some(&task.contribution.branch),
             // What a role hands in and cannot land, people may want all the same.

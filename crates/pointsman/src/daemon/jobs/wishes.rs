@@ -1,4 +1,5 @@
-//! Pull requests of people that enter the merge queue by themselves: by a label, or by the forge's auto-merge button.
+//! Pull requests of people that enter the merge queue by themselves: by a label, by the forge's auto-merge button, or because
+//! a person ordered something to be taken back.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,13 +12,21 @@ use super::Jobs;
 use crate::control::protocol::{QueueCommand, Reply, Request};
 use crate::daemon::reports::ask_loop;
 use crate::daemon::served::Served;
+use crate::daemon::undo;
 
 /// Lets those enter that are approved as the project requires and were not in the queue with this head before: a branch
 /// that was taken out comes back with a new commit, or by `merge-queue retest`.
 pub(super) fn enter(jobs: &Arc<Jobs>, served: &Arc<Served>, of_tasks: &BTreeSet<String>) {
     let look = || -> anyhow::Result<()> {
         let project = &served.config.name;
-        let wished = served.forge.merge_wishes(&served.config.merge.label)?;
+        // A person has ordered these.
+        let mut wished = undo::open_pulls(served)?;
+        if !served.config.merge.label.is_empty() {
+            wished.extend(served.forge.merge_wishes(&served.config.merge.label)?);
+        }
+        if wished.is_empty() {
+            return Ok(());
+        }
         let known = jobs.read(|store| store.queue_entries(project, EntryScope::All))?;
         for pr in wished {
             let Some(head) = pr.head_sha.clone() else { continue };

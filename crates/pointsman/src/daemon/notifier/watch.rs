@@ -10,10 +10,10 @@ use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, Store};
 
 use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing, tell};
-use crate::daemon::clock;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
+use crate::daemon::{clock, digest};
 
 /// Those that can be down.
 const LOUD: [NotifierKind; 3] = [NotifierKind::Desktop, NotifierKind::Webhook, NotifierKind::Matrix];
@@ -38,6 +38,7 @@ impl Watch {
         for served in projects.values() {
             let before = self.known.insert(served.config.name.clone(), Arc::clone(served));
             let new = before.is_none_or(|before| !Arc::ptr_eq(&before, served));
+            digest::look(&self.world, &self.inbox, served);
             for kind in LOUD.into_iter().filter(|kind| new || served.config.tells(*kind)) {
                 self.shorten(served, kind);
                 if served.config.tells(kind) && self.has_work(served, kind, new) {

@@ -31,6 +31,7 @@ mod health;
 mod hooks;
 mod hostile;
 mod idle;
+mod inbox_screen;
 mod kill;
 mod leftovers;
 mod network;

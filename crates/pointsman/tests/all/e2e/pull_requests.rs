@@ -54,3 +54,41 @@ fn e2e_an_issue_closed_by_a_person_ends_its_session_and_keeps_the_work() {
     assert_eq!(daemon.session(issue)["exit"], "stopped");
     assert_eq!(daemon.labels(issue), [""; 0]);
 }
+
+#[test]
+fn e2e_what_landed_is_taken_back_through_ci_review_and_queue() {
+    let daemon = shop().reviewed().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{SCRIPT}", adds("apples")));
+    let number = issue.to_string();
+    let task = daemon.wait_in_review(issue);
+    let early = daemon.run(&["task", "undo", &number]);
+    assert_eq!(early.code, Some(3), "{early:?}");
+    assert!(early.stderr.contains("nothing has landed for #1"), "{early:?}");
+    daemon.json(&["forge", "pr", "review", &task["pr"].to_string(), "--approve"]);
+    daemon.wait_closed(issue);
+
+    let undone = daemon.json(&["task", "undo", &number, "--reason", "They are rotten"]);
+    let again = daemon.json(&["task", "undo", &number]);
+    assert_eq!(again, undone, "a second order finds the open pull request");
+    let pr = undone["pr"].to_string();
+    let diff = daemon.json(&["forge", "pr", "diff", &pr])["diff"].as_str().unwrap().to_owned();
+    assert!(diff.contains("-apples"), "{diff}");
+    daemon.wait_for("CI of the pull request", || {
+        let checks = daemon.json(&["forge", "pr", "checks", &pr]);
+        (checks[0]["status"] == "passed").then_some(())
+    });
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"], "nothing lands before a person's yes");
+    daemon.json(&["forge", "pr", "review", &pr, "--approve"]);
+    daemon.wait_for("the revert to land", || {
+        (daemon.main_log() == ["Revert \"Apples\" (#1)", "Add apples", "Open the shop"]).then_some(())
+    });
+    let main = daemon.json(&["forge", "url"])["url"].as_str().unwrap().to_owned();
+    let message =
+        daemon.git_in(&daemon.path("home"), &["--git-dir", &main, "log", "-1", "--format=%B", "main"]);
+    let reverts = format!("This reverts commit {}.", undone["reverts"].as_str().unwrap());
+    assert!(message.contains(&reverts) && message.contains("They are rotten"), "{message}");
+    daemon.wait_for("the report to count it", || (daemon.json(&["report"])["reverts"] == 1).then_some(()));
+    let nothing = daemon.run(&["task", "undo", &number]);
+    assert_eq!(nothing.code, Some(3), "{nothing:?}");
+    assert!(nothing.stderr.contains("nothing is left to take back"), "{nothing:?}");
+}

@@ -141,3 +141,44 @@ fn e2e_a_test_notice_says_whether_people_can_be_told() {
         "{check}"
     );
 }
+
+#[test]
+fn e2e_a_digest_is_told_once_a_day_also_across_restarts_and_sleep() {
+    const DAY: i64 = 86_400_000;
+    let (server, _taken) = hook();
+    let daemon = shop()
+        .staged()
+        .reviewed()
+        .set("notify.to", "[\"webhook\"]")
+        .set("webhook.url", &format!("{:?}", server.url()))
+        .start();
+    let script = "write src/apples.txt apples\ncommit Add apples\npush\nphase awaiting_ci\nexpect CI passed\n\
+                  phase awaiting_review\nexpect Merged\nphase done";
+    let first = daemon.file_issue("Apples", script);
+    daemon.file_issue("Pears", "hang");
+    daemon.wait_in_review(first);
+    let digests = || -> Vec<Value> {
+        let listed = daemon.json(&["notify", "list", "-n", "200"]);
+        let is_digest = |row: &&Value| row["key"].as_str().unwrap().starts_with("digest:");
+        listed.as_array().unwrap().iter().filter(is_digest).cloned().collect()
+    };
+    assert_eq!(digests(), [Value::Null; 0], "the project is new");
+    // Tomorrow at 9 in the morning: the time of the digest was slept through.
+    let now = jiff::Timestamp::now().as_millisecond();
+    let tomorrow = DAY - now.rem_euclid(DAY) + 9 * 3_600_000;
+    daemon.stage(&serde_json::json!({ "ahead_ms": tomorrow, "asleep_ms": tomorrow }));
+    let told = daemon.wait_for("the digest", || digests().first().cloned());
+    assert_eq!(told["title"], "shop: 1 need you, 0 landed, 0 running, 1 waiting", "{told}");
+    let body = told["body"].as_str().unwrap();
+    // By then nobody has reviewed it for hours, and that is a question.
+    assert!(body.contains("Needs you:\n  "), "{body}");
+    assert!(body.contains("#2 Pears: concurrency is 1 and #1 waits for your "), "{body}");
+    daemon.stop_daemon();
+    daemon.start();
+    daemon.stage(&serde_json::json!({ "ahead_ms": tomorrow + 3_600_000, "asleep_ms": tomorrow }));
+    daemon.wait_for("the day after", || {
+        daemon.stage(&serde_json::json!({ "ahead_ms": tomorrow + DAY, "asleep_ms": tomorrow }));
+        (digests().len() > 1).then_some(())
+    });
+    assert_eq!(digests().len(), 2, "one for each day: {:?}", digests());
+}

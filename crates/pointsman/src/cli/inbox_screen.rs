@@ -1,0 +1,288 @@
+//! The inbox on a terminal: reads what a person decides by, and carries decisions out. The screen is in `crate::tui`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::Duration;
+
+use pointsman_core::ids::Number;
+use pointsman_core::part::question::{Question, QuestionId, Ranked};
+use pointsman_core::session::budget::{self, Limit};
+use pointsman_core::task::Order as TaskOrder;
+use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::words;
+use pointsman_view::forge::PullRequest;
+use pointsman_view::inbox as view;
+use pointsman_view::task::Ordered;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::{evidence, inbox, session, session_attach, session_log, task, time};
+use crate::control::protocol::{ForgeCommand, InboxCommand, Request};
+use crate::tui::draw;
+use crate::tui::model::{Entry, Order, Screen, Tab};
+
+/// The inbox is read again this often, or as soon as a key is pressed.
+const LOOK: Duration = Duration::from_secs(1);
+/// The most of one view.
+const VIEW_BYTES: usize = 2 << 20;
+/// The end of a terminal's transcript.
+const TRANSCRIPT_BYTES: u64 = 64 << 10;
+/// The longest answer.
+const ANSWER_BYTES: u64 = 64 << 10;
+
+/// The views that were read, by question. A question that is asked again has another number.
+type Views = BTreeMap<(u64, &'static str), Vec<String>>;
+
+/// Shows the inbox until the person leaves.
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
+    let mut screen = Screen::new(entries(context)?);
+    if screen.entries.is_empty() {
+        context.out.say(words::screen::EMPTY);
+        return Ok(());
+    }
+    let mut terminal = ratatui::try_init()?;
+    let shown = follow(context, &mut terminal, &mut screen);
+    ratatui::restore();
+    shown
+}
+
+fn follow(context: &Context, terminal: &mut DefaultTerminal, screen: &mut Screen) -> Result<(), Failure> {
+    let mut views = Views::new();
+    loop {
+        screen.pane = pane(context, screen, &mut views);
+        terminal.draw(|frame| draw::draw(frame, screen))?;
+        if !event::poll(LOOK)? {
+            screen.refresh(entries(context)?);
+            continue;
+        }
+        // A resize only draws again.
+        let Event::Key(key) = event::read()? else { continue };
+        if key.kind != KeyEventKind::Press {
+            continue;
+        }
+        match screen.key(key) {
+            Some(Order::Quit) => return Ok(()),
+            Some(order) => {
+                let done = carry_out(context, terminal, screen, order);
+                screen.message = done.unwrap_or_else(|failure| clean_line(failure.message(), 400));
+                views.clear();
+                screen.refresh(entries(context)?);
+            }
+            None => {}
+        }
+    }
+}
+
+fn entries(context: &Context) -> Result<Vec<Entry>, Failure> {
+    let Some(store) = context.store()? else { return Ok(Vec::new()) };
+    let mut questions = inbox::open(context, &store)?;
+    if let Some(project) = &context.wanted {
+        questions.retain(|ranked| ranked.asked.source.project == *project);
+    }
+    let now = time::now();
+    let entry = |Ranked { asked, held_up, lines }: Ranked| {
+        let mut facts = vec![time::relative(asked.asked_at, now)];
+        facts.extend(lines.map(words::page::lines));
+        facts.extend((held_up > 0).then(|| format!("holds up {}", words::page::other_tasks(held_up))));
+        Some(Entry {
+            id: asked.id?.0,
+            about: inbox::about(&asked),
+            subject: clean_line(&asked.subject, 200),
+            facts: facts.join(", "),
+            kind: asked.kind,
+            issue: asked.source.issue,
+            pr: asked.source.pr,
+            project: asked.source.project,
+        })
+    };
+    Ok(questions.into_iter().filter_map(entry).collect())
+}
+
+/// The same context, in the project of a question.
+fn inside(context: &Context, entry: &Entry) -> Context {
+    Context { wanted: Some(entry.project.clone()), ..context.clone() }
+}
+
+/// The view that is shown. What cannot be read says why.
+fn pane(context: &Context, screen: &Screen, views: &mut Views) -> Vec<String> {
+    let Some(entry) = screen.current() else { return vec![words::screen::EMPTY.to_owned()] };
+    let key = (entry.id, screen.tab.name());
+    if let Some(known) = views.get(&key) {
+        return known.clone();
+    }
+    let context = inside(context, entry);
+    let text = match screen.tab {
+        Tab::Question => question(&context, entry),
+        Tab::Diff => diff(&context, entry),
+        Tab::Ci => ci(&context, entry),
+        Tab::Findings => findings(&context, entry),
+        Tab::Session => last_words(&context, entry),
+    };
+    let text = text.unwrap_or_else(|failure| failure.message().to_owned());
+    let text = clean_block(&text, VIEW_BYTES).replace('\t', "    ");
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    // A session that works has more to say in a moment.
+    if screen.tab != Tab::Session {
+        views.insert(key, lines.clone());
+    }
+    lines
+}
+
+fn asked(context: &Context, entry: &Entry) -> Result<Option<Question>, Failure> {
+    Ok(match context.store()? {
+        Some(store) => store.question(QuestionId(entry.id))?,
+        None => None,
+    })
+}
+
+fn question(context: &Context, entry: &Entry) -> Result<String, Failure> {
+    let Some(asked) = asked(context, entry)? else { return Ok(entry.subject.clone()) };
+    let mut text = vec![
+        format!("Question {}: {}", entry.id, words::question::heading(asked.kind)),
+        format!("{} {}, {}", entry.project, entry.about, entry.facts),
+        String::new(),
+        asked.text().to_owned(),
+        String::new(),
+    ];
+    if let Some(issue) = entry.issue {
+        let project = context.project()?;
+        if let Ok((known, store)) = context.task(&project, issue) {
+            let spent = task::spent(Some(&store), &known)?;
+            text.push(format!("#{issue} {} is {}.", known.title, known.state));
+            let limit = Limit::per_task(&project.config.budget);
+            text.extend(budget::describe(spent, limit).map(|told| format!("Cost so far: {told}")));
+        }
+        text.extend(issue_body(context, issue));
+    }
+    text.extend(words::question::settle(&asked));
+    Ok(text.join("\n"))
+}
+
+/// The text of the issue, where the forge is our own. Others are not asked while somebody scrolls.
+fn issue_body(context: &Context, number: Number) -> Option<String> {
+    let project = context.project().ok()?;
+    if !project.config.forge.kind.is_embedded() {
+        return None;
+    }
+    let request =
+        Request::Forge { project: project.config.name, command: ForgeCommand::ShowIssue { number } };
+    let issue: pointsman_view::forge::Issue = context.ask(&request).ok()?;
+    Some(format!("\n{}\n", issue.body))
+}
+
+fn diff(context: &Context, entry: &Entry) -> Result<String, Failure> {
+    match entry.pr {
+        Some(pr) => Ok(evidence::read_diff(context, pr, false)?.diff.unwrap_or_default()),
+        None => Ok(words::screen::NO_DIFF.to_owned()),
+    }
+}
+
+fn ci(context: &Context, entry: &Entry) -> Result<String, Failure> {
+    let Some(number) = entry.issue.or(entry.pr) else { return Ok(words::screen::NO_LOG.to_owned()) };
+    let log = evidence::read_ci_log(context, number, None)?;
+    Ok(format!("{}\n\n{}", evidence::headline(&log), log.log))
+}
+
+fn findings(context: &Context, entry: &Entry) -> Result<String, Failure> {
+    let Some(number) = entry.pr else { return Ok(words::screen::NO_FINDINGS.to_owned()) };
+    let project = context.project()?.config.name;
+    let request = Request::Forge { project, command: ForgeCommand::ShowPull { number } };
+    let pull: PullRequest = context.ask(&request)?;
+    let reviews: Vec<String> = pull
+        .reviews
+        .iter()
+        .map(|review| words::screen::review(&review.author, review.verdict, review.sha.short(), &review.body))
+        .collect();
+    Ok(if reviews.is_empty() { words::screen::NO_FINDINGS.to_owned() } else { reviews.join("\n") })
+}
+
+/// The end of the transcript of the newest session, with what its sandbox refused.
+fn last_words(context: &Context, entry: &Entry) -> Result<String, Failure> {
+    let Some(issue) = entry.issue else { return Ok(words::screen::NO_SESSION.to_owned()) };
+    let project = context.project()?;
+    let row = session::newest_of(context, &project.config.name, issue)?;
+    let (_, mut file) = session_log::open(context, &project, &row)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TRANSCRIPT_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TRANSCRIPT_BYTES).read_to_end(&mut bytes)?;
+    let text = context.masked(&project.config, &String::from_utf8_lossy(&bytes));
+    let refused = context.paths.project(&row.project).refused(&row.session);
+    let refused = std::fs::read_to_string(refused).unwrap_or_default();
+    let refused = if refused.trim().is_empty() { String::new() } else { format!("refused:\n{refused}\n") };
+    // The newest words first on the screen: nobody scrolls to the end of a transcript.
+    let lines: Vec<&str> = text.lines().rev().collect();
+    Ok(format!("{}\n\n{refused}{}", row.session, lines.join("\n")))
+}
+
+/// Carries an order out and says what was done.
+fn carry_out(
+    context: &Context,
+    terminal: &mut DefaultTerminal,
+    screen: &Screen,
+    order: Order,
+) -> Result<String, Failure> {
+    let Some(entry) = screen.current() else { return Ok(String::new()) };
+    let by = context.author();
+    let command = match order {
+        Order::Approve => InboxCommand::Approve { by },
+        Order::Dismiss => InboxCommand::Dismiss { by },
+        Order::RequestChanges => match written(context, terminal, words::screen::REQUEST_CHANGES, entry)? {
+            Some(reason) => InboxCommand::Reject { reason, by },
+            None => return Ok(words::screen::CANCELLED.to_owned()),
+        },
+        Order::Answer => match written(context, terminal, words::screen::ANSWER, entry)? {
+            Some(text) => InboxCommand::Answer { text, by },
+            None => return Ok(words::screen::CANCELLED.to_owned()),
+        },
+        Order::StartAfresh => {
+            let Some(issue) = entry.issue else { return Ok(String::new()) };
+            let order = TaskOrder::RestartFresh;
+            let request = Request::Order { project: entry.project.clone(), issue, order };
+            let _: Ordered = context.ask(&request)?;
+            return Ok(words::screen::afresh(issue));
+        }
+        Order::Attach => {
+            let Some(issue) = entry.issue else { return Ok(String::new()) };
+            let project = entry.project.as_str().to_owned();
+            let words = ["--project".to_owned(), project, "session".to_owned(), "attach".to_owned()];
+            away(terminal, || session_attach::run_ourselves(&words, issue))?;
+            return Ok(String::new());
+        }
+        Order::Quit => return Ok(String::new()),
+    };
+    let question = QuestionId(entry.id);
+    let project = entry.project.clone();
+    let _: view::Question = context.ask(&Request::Inbox { project, question, command })?;
+    Ok(words::question::done(question))
+}
+
+/// Something else has the terminal for a while.
+fn away<T>(terminal: &mut DefaultTerminal, then: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    ratatui::restore();
+    let done = then();
+    *terminal = ratatui::try_init()?;
+    terminal.clear()?;
+    done
+}
+
+/// A text that the person writes in their editor; none if they leave it empty.
+fn written(
+    context: &Context,
+    terminal: &mut DefaultTerminal,
+    what: &str,
+    entry: &Entry,
+) -> Result<Option<String>, Failure> {
+    let mut file = tempfile::Builder::new().prefix("pointsman-").suffix(".md").tempfile()?;
+    file.write_all(words::screen::template(what, &entry.subject).as_bytes())?;
+    file.flush()?;
+    away(terminal, || session_attach::edit(&context.editor(), file.path()))?;
+    let mut text = String::new();
+    // An editor may have put another file in its place.
+    std::fs::File::open(file.path())?.take(ANSWER_BYTES).read_to_string(&mut text)?;
+    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let kept = kept.join("\n").trim().to_owned();
+    Ok((!kept.is_empty()).then_some(kept))
+}

@@ -1,0 +1,127 @@
+//! The screen of the inbox in a real tmux: keys are typed, the screen is read.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use pointsman_testkit::TestDaemon;
+
+use super::{adds, shop};
+
+const REVIEWED: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
+
+/// A terminal with the inbox in it.
+struct Terminal<'d> {
+    daemon: &'d TestDaemon,
+    socket: PathBuf,
+}
+
+impl<'d> Terminal<'d> {
+    fn open(daemon: &'d TestDaemon, width: u32, editor: &str) -> Self {
+        let socket = daemon.path(&format!("t{width}"));
+        let terminal = Self { daemon, socket };
+        let inbox = daemon.command(&["inbox"]);
+        let mut words: Vec<OsString> = ["env", "-i"].map(OsString::from).to_vec();
+        for (name, value) in inbox.get_envs() {
+            let mut word = name.to_owned();
+            word.push("=");
+            word.push(value.unwrap_or_default());
+            words.push(word);
+        }
+        words.push(format!("EDITOR={editor}").into());
+        words.push("TERM=xterm-256color".into());
+        words.push(inbox.get_program().to_owned());
+        words.push("inbox".into());
+        let width = width.to_string();
+        let mut command =
+            terminal.command(&["new-session", "-d", "-s", "inbox", "-x", &width, "-y", "30", "-c"]);
+        command.arg(daemon.checkout()).args(words);
+        assert!(command.status().unwrap().success());
+        terminal
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(arguments);
+        command.env_remove("TMUX");
+        command
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let arguments = [&["send-keys", "-t", "inbox"], keys].concat();
+        assert!(self.command(&arguments).status().unwrap().success());
+    }
+
+    fn shows(&self, text: &str) -> String {
+        self.daemon.wait_for(&format!("the screen to show {text:?}"), || {
+            let answer = self.command(&["capture-pane", "-p", "-t", "inbox"]).output().ok()?;
+            let screen = String::from_utf8_lossy(&answer.stdout).into_owned();
+            screen.contains(text).then_some(screen)
+        })
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).output();
+    }
+}
+
+#[test]
+fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
+    let daemon = shop().reviewed().start();
+    let editor = daemon.path("editor");
+    std::fs::write(&editor, "#!/bin/sh\nprintf 'Use the green ones\\n# not this\\n' > \"$1\"\n").unwrap();
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for width in [80, 200] {
+        let fruit = format!("apples{width}");
+        let script = format!(
+            "{}\nexpect CI passed\nphase awaiting_review\nexpect Changes requested\nsay I heard\n\
+             write src/{fruit}.txt green\ncommit Use green ones\npush\nphase awaiting_ci\n{REVIEWED}",
+            adds(&fruit)
+        );
+        let issue = daemon.file_issue(&fruit, &script);
+        daemon.wait_in_review(issue);
+        let terminal = Terminal::open(&daemon, width, editor.to_str().unwrap());
+        let screen = terminal.shows("Needs you (1)");
+        assert!(screen.contains("> review shop"), "{screen}");
+        assert!(screen.contains("a approve") && screen.contains("1 Question"), "{screen}");
+        let widest = screen.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::try_from(width).unwrap(), "{screen}");
+        terminal.keys(&["2"]);
+        terminal.shows(&format!("+{fruit}"));
+        terminal.keys(&["3"]);
+        terminal.shows("CI run 1");
+        terminal.keys(&["e"]);
+        terminal.shows("takes no such answer");
+        // Changes are requested in the editor, and the same screen shows the next round by itself.
+        terminal.keys(&["r"]);
+        daemon.wait_shown(issue, "I heard");
+        daemon.wait_for("the second review", || {
+            (daemon.task(issue)["state"] == "awaiting_review").then_some(())
+        });
+        terminal.shows("Needs you (1)");
+        terminal.keys(&["2"]);
+        terminal.shows("+green");
+        terminal.keys(&["a"]);
+        terminal.shows("Approve question");
+        terminal.keys(&["n"]);
+        assert_eq!(daemon.task(issue)["state"], "awaiting_review", "one key decides nothing");
+        terminal.keys(&["a"]);
+        terminal.shows("Approve question");
+        terminal.keys(&["y"]);
+        daemon.wait_closed(issue);
+        terminal.shows("Needs you (0)");
+        terminal.keys(&["q"]);
+        daemon.wait_for("the screen to close", || {
+            let answer = terminal.command(&["has-session", "-t", "inbox"]).output().ok()?;
+            (!answer.status.success()).then_some(())
+        });
+        let body =
+            daemon.pull_request(daemon.task(issue)["pr"].as_u64().unwrap())["reviews"][0]["body"].clone();
+        assert_eq!(body, "Use the green ones", "lines that begin with # are left out");
+    }
+    let piped = daemon.run(&["inbox"]);
+    assert!(piped.stderr.contains("Nothing waits for a person."), "{piped:?}");
+}
