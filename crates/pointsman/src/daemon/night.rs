@@ -17,9 +17,10 @@ use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::part::session;
 use pointsman_core::run::{Event, Run};
-use pointsman_core::task::Exit;
+use pointsman_core::task::{Effect, Exit};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{RunScope, Store};
+use pointsman_core::workflow::Workflow;
+use pointsman_store::{Outgoing, RunScope, Store};
 use pointsman_testkit::PATIENCE;
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::json;
@@ -31,6 +32,7 @@ use super::factory;
 use super::inbound::{Inbound, Inbox, ThreadReport};
 use super::jobs::Jobs;
 use super::notifier;
+use super::outcome::PerformEffects;
 use super::poller::{PollSchedule, Poller};
 use super::projects;
 use super::queue_orders;
@@ -147,13 +149,34 @@ impl Loop {
                     answered.send(answers).unwrap();
                 }
                 self.engine.tick(now).unwrap();
-                let due = self.engine.due(now).unwrap();
-                let tasks = due.iter().any(|(outgoing, _)| outgoing.workflow.task().is_some());
-                assert!(!tasks, "nothing is begun for a task");
+                self.perform_deeds(now);
                 self.board.publish(&self.engine);
             }
-            Inbound::Report(report) => self.write(*report, now),
+            Inbound::Report(report) => {
+                self.write(*report, now);
+                self.perform_deeds(now);
+            }
             _ => panic!("nothing else happens in such a night"),
+        }
+    }
+
+    /// Performs what roles have ordered on the forge. Everything else that runs order is pretended.
+    fn perform_deeds(&mut self, now: Timestamp) {
+        loop {
+            let due = self.engine.due(now).unwrap();
+            let tasks = due.iter().any(|(outgoing, _)| outgoing.workflow.task().is_some());
+            assert!(!tasks, "nothing is begun for a task");
+            let is_deed =
+                |(outgoing, _): &(Outgoing, Workflow)| matches!(outgoing.effect, Effect::Deed { .. });
+            let deeds: Vec<_> = due.into_iter().filter(is_deed).collect();
+            if deeds.is_empty() {
+                return;
+            }
+            for (outgoing, owner) in deeds {
+                let outcome = self.world.perform(&outgoing, &owner);
+                let inputs = self.engine.absorb(&outgoing, &outcome, now).unwrap();
+                self.engine.take(&inputs, now).unwrap();
+            }
         }
     }
 
@@ -373,8 +396,9 @@ fn an_idle_night_and_one_with_an_issue(kind: &str, further: &[(&str, usize)]) ->
     });
     let mut explained = listed(&IDLE);
     let comments = format!("/issues/{new}/comments");
-    // Before something is done the issues are read anew; then it is looked whether it was said before, and said.
+    // Before something is done the issues are read anew. Then the issue itself, whether it was said before, and it is said.
     *explained.get_mut("GET /issues").unwrap() += 1;
+    explained.insert(format!("GET /issues/{new}"), 1);
     explained.insert(format!("GET {comments}"), 1);
     explained.insert(format!("POST {comments}"), 1);
     for (call, count) in further {
