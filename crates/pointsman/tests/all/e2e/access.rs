@@ -115,7 +115,9 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         queue(json!({ "queue": "try", "branch": "x", "checkout": null, "style": null })),
         queue(json!({ "queue": "retest", "what": "main", "candidates": [], "by": "ann" })),
         queue(json!({ "queue": "forget", "what": "main", "trees": [], "by": "ann" })),
-        queue(json!({ "queue": "try", "branch": "x", "checkout": null, "style": null })),
+        queue(
+            json!({ "queue": "undo", "issue": 3, "title": "t", "landed": sha, "before": null, "reason": "r", "by": "ann" }),
+        ),
         queue(json!({ "queue": "remove", "what": "1", "by": "ann" })),
         queue(json!({ "queue": "pause", "reason": "r" })),
         queue(json!({ "queue": "resume" })),
