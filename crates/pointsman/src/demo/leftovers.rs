@@ -1,4 +1,4 @@
-//! What demos leave that were killed, and its removal by the next one.
+//! The leftovers of demos that were killed, and their removal by the next one.
 //!
 //! A demo holds a lock on a file in its directory for as long as it lives. Whoever gets that lock knows that the owner is
 //! gone. A directory that is kept on purpose has no such file.

@@ -10,7 +10,7 @@ const REACTION: Duration = Duration::from_millis(2000);
 const SLOWEST: f64 = 0.5;
 const FASTEST: f64 = 100.0;
 
-/// How fast the stories are played.
+/// The speed of the play.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Nobody watches, so nobody waits.
