@@ -83,6 +83,10 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         );
         let issue = daemon.file_issue(&fruit, &script);
         daemon.wait_in_review(issue);
+        // The inbox closes at once if it is empty.
+        daemon.wait_for("the question", || {
+            daemon.json(&["inbox"]).as_array().is_some_and(|open| !open.is_empty()).then_some(())
+        });
         let terminal = Terminal::open(&daemon, width, editor.to_str().unwrap());
         let screen = terminal.shows("Needs you (1)");
         assert!(screen.contains("> review shop"), "{screen}");
