@@ -38,8 +38,8 @@ pub struct TestDaemon {
     child: Mutex<Option<Child>>,
 }
 
-/// A key that no service knows.
-const MADE_UP_KEY: &str = "sk-ant-test-made-up-0000000000000000";
+/// A key that no service knows, too short to be taken for a secret: agents outside the sandbox may come across it.
+const MADE_UP_KEY: &str = "made-up";
 
 impl TestDaemon {
     fn build(setup: Setup) -> Self {
