@@ -7,7 +7,7 @@ use crate::e2e::sandbox_works;
 use crate::real_claude::{KEY, WORK, bash, lands, shop, skipping, text};
 
 /// The tokens of all answers that the API has given out, by input and output.
-fn given_out(api: &ClaudeApi) -> (u64, u64) {
+pub(crate) fn given_out(api: &ClaudeApi) -> (u64, u64) {
     api.usages().iter().fold((0, 0), |(input, output), usage| {
         let tokens = |name: &str| usage[name].as_u64().unwrap_or(0);
         (input + tokens("input_tokens"), output + tokens("output_tokens"))
