@@ -46,6 +46,9 @@ pub(super) struct RoleBoard {
     comments: BTreeMap<(Number, String), EffectId>,
     /// Which effect filed an issue, which one and when, by marker.
     filed: BTreeMap<String, (EffectId, Number, Timestamp)>,
+    /// Effects that were refused for good. The answer to an earlier try may have been lost: a later decision that orders the
+    /// same then finds it done.
+    pub(super) given_up: BTreeSet<EffectId>,
     asked: u64,
 }
 
@@ -409,7 +412,8 @@ impl Reality {
     /// A comment is found instead of written again. That another effect has written it means that a deed was ordered twice.
     fn remark(&mut self, issue: Number, marker: &str, by: EffectId) -> Ending {
         let first = *self.roles.comments.entry((issue, marker.to_owned())).or_insert(by);
-        let again = ["action:refused", "action:begun"].contains(&marker);
+        let again =
+            ["action:refused", "action:begun"].contains(&marker) || self.roles.given_up.contains(&first);
         assert!(first == by || again, "#{issue}: {marker} was written by effect {first} and by {by}");
         Ending::Done { filed: None }
     }
@@ -436,7 +440,8 @@ impl Reality {
         let now = self.now;
         if let Some((first, number, at)) = self.roles.filed.get(marker).copied() {
             // A prediction of the same kind is filed again after a while.
-            let again = marker.starts_with("prediction-") && (now.0 - at.0).abs() >= SAID_AGAIN;
+            let again = marker.starts_with("prediction-") && (now.0 - at.0).abs() >= SAID_AGAIN
+                || self.roles.given_up.contains(&first);
             assert!(first == by || again, "{marker} was filed by effect {first} and by {by}");
             return Ending::Done { filed: Some(number) };
         }

@@ -46,6 +46,7 @@ impl PerformEffects for Pretended {
                     Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => false,
                 };
             }
+            reality.roles.given_up.insert(outgoing.id);
             return Outcome::Never { error: "this can never be done".to_owned() };
         }
         if reality.fault(12) {
