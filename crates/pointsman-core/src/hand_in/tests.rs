@@ -369,6 +369,27 @@ fn what_cannot_be_brought_to_the_forge_is_brought_there_later() {
 }
 
 #[test]
+fn what_waits_for_a_review_without_a_pull_request_is_brought_to_the_forge_again() {
+    let mut garden = Garden::new(REVIEWED);
+    garden.hands_in(1, "x");
+    assert_eq!(garden.turns(), [1]);
+    garden.pushed(1);
+    let refused = Event::EffectGaveUp { effect: "open_pull_request".to_owned(), error: "no".to_owned() };
+    garden.take(1, &refused);
+    // CI may have begun before.
+    garden.ci(1, CiVerdict::Passed);
+    let mut orders = Vec::new();
+    for _ in 0..4 {
+        garden.now = garden.run(1).wake_at(&policy(&garden)).expect("it does not rest");
+        garden.take(1, &Event::TimePassed);
+        orders.extend(garden.kinds().iter().map(|kind| (*kind).to_owned()));
+    }
+    assert!(orders.contains(&"sync_branch".to_owned()), "{orders:?}");
+    garden.pushed(1);
+    assert_eq!(garden.kinds()[0], "open_pull_request");
+}
+
+#[test]
 fn what_is_newer_takes_its_place_but_not_while_it_may_land() {
     let mut garden = Garden::new(REVIEWED);
     garden.hands_in(1, "x");

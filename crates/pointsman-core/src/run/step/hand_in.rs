@@ -200,8 +200,13 @@ impl Draft<'_> {
     }
 
     fn hindered(&mut self, hindrance: Hindrance, why: String) {
+        let patience = self.patience();
         let Ok(landing) = self.on_its_way() else { return };
-        landing.contribution.rest();
+        match landing.contribution.pr() {
+            Some(_) => landing.contribution.rest(),
+            // Nobody can settle what has no pull request, so it is brought to the forge again.
+            None => landing.contribution.await_push(patience),
+        }
         let silent = *landing.contribution.ci() == crate::part::contribution::Ci::TimedOut;
         let Some(commit) = landing.contribution.head().cloned() else { return };
         self.tell_need(match hindrance {

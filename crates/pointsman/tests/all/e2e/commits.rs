@@ -53,6 +53,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         &["event:project_added", "row:project_added"],
     ),
     (
+        "the set-up of trees, and their ports: e2e::trees, which kills it at any instant, and the simulation",
+        &["event:ports_assigned", "event:setup_failed", "event:setup_retried"],
+    ),
+    (
         "a machine that slept: e2e::sleep, and the simulation, which kills around every event of a workflow",
         &["event:time_skipped"],
     ),

@@ -41,7 +41,11 @@ env > "$HOME/env"
 todo=$(grep '^## ' "$POINTSMAN_INBOX/0000-task.md" | grep -v '(done)' | sed 's/^## [0-9]*\. \([a-z]*\):.*/\1/')
 for step in $todo; do
     while [ -e "$HOME/hold" ]; do sleep 0.05; done
-    PROGRAM step done "$step" >> "$HOME/out" 2>&1 && echo "$step" >> "$HOME/steps"
+    # A daemon that was killed before it had written down the session does not know it yet.
+    for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        PROGRAM step done "$step" >> "$HOME/out" 2>&1 && echo "$step" >> "$HOME/steps" && break
+        sleep 0.5
+    done
     [ -e "$HOME/die" ] && kill -9 $$
 done
 cp "$HOME/result" "$POINTSMAN_RESULT_FILE"
