@@ -31,6 +31,7 @@ const TITLE_LINES: usize = 3;
 
 /// Show the open issues by label, and where their tasks stand, as columns
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pointsman board\n  pointsman board --labels")]
 pub(crate) struct Arguments {
     /// What the labels mean, instead
     #[arg(long)]

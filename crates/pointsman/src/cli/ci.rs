@@ -19,6 +19,9 @@ const SHOWN: usize = 256 << 10;
 
 /// Look at what a CI said, and judge it
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci classify --step clone --exit 128 < clone.log"
+)]
 pub(crate) enum Command {
     /// Tell whether a failed step is the machinery's fault or the code's
     ///
@@ -33,8 +36,10 @@ pub(crate) enum Command {
         exit: i32,
     },
     /// List the newest pipelines of the project's Woodpecker
+    #[command(after_help = "Example:\n  pointsman ci list")]
     List,
     /// Show the steps of a pipeline, the newest one by default
+    #[command(after_help = "Examples:\n  pointsman ci status\n  pointsman ci status 214")]
     Status {
         /// The pipeline
         #[arg(value_parser = super::number)]
@@ -57,6 +62,7 @@ pub(crate) enum Command {
         step: Option<String>,
     },
     /// Print the failed steps of a pipeline with their logs and whose fault they are; by default of the newest red one
+    #[command(after_help = "Example:\n  pointsman ci failures 214")]
     Failures {
         /// The pipeline
         #[arg(value_parser = super::number)]

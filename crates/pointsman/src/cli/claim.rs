@@ -49,6 +49,7 @@ pub(crate) struct HandOff {
 ///
 /// The issue is free again; branch, commits and an open pull request stay.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman release")]
 pub(crate) struct Release {}
 
 impl Claiming {

@@ -32,8 +32,10 @@ const SETTINGS_BYTES: u64 = 4 << 20;
     pointsman claude login                         for the sessions of the daemon")]
 pub(crate) enum Command {
     /// Add hooks, status line and slash commands; everything else in the settings stays as it is
+    #[command(after_help = "Examples:\n  pointsman claude install\n  pointsman claude install --user")]
     Install(InstallTarget),
     /// Take out exactly what install added
+    #[command(after_help = "Example:\n  pointsman claude uninstall")]
     Uninstall(InstallTarget),
     /// Keep a long-lived token with which the daemon's sessions use your subscription
     ///

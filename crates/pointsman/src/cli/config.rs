@@ -9,6 +9,7 @@ use crate::project::Project;
 
 /// The configuration in force
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  pointsman config show --origin")]
 pub(crate) enum Command {
     /// Print every key with its value
     #[command(after_help = "Example:\n  pointsman config show --origin | grep timing")]

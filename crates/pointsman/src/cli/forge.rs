@@ -40,17 +40,23 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Status(Status),
     /// Print where its bare repository is: the remote
+    #[command(after_help = "Example:\n  git fetch \"$(pointsman forge url)\" main")]
     Url,
     /// What asking the forge's server has cost since the daemon started: calls and bytes
+    #[command(after_help = "Example:\n  pointsman forge stats")]
     Stats,
 }
 
 /// The board: where each issue stands, and who works on it
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  pointsman forge board list")]
 pub(crate) enum Board {
     /// List the open issues with their Status and Agent
+    #[command(after_help = "Example:\n  \
+        pointsman forge board list --json | jq '.[] | select(.status == \"In Review\")'")]
     List,
     /// Set the Status or the Agent of an issue
+    #[command(after_help = "Example:\n  pointsman forge board set 3 --status \"In Progress\" --agent alice")]
     Set {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -66,14 +72,18 @@ pub(crate) enum Board {
 
 /// What checks say about a commit
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  pointsman forge status list \"$(git rev-parse HEAD)\"")]
 pub(crate) enum Status {
     /// List what they say
+    #[command(after_help = "Example:\n  pointsman forge status list \"$(git rev-parse HEAD)\"")]
     List {
         /// The commit, all of its digits
         #[arg(value_parser = sha)]
         sha: Sha,
     },
     /// Say something about a commit, as a CI does
+    #[command(after_help = "Example:\n  \
+        pointsman forge status set \"$(git rev-parse HEAD)\" --context lint --state success")]
     Set {
         /// The commit, all of its digits
         #[arg(value_parser = sha)]
@@ -121,8 +131,14 @@ fn sha(text: &str) -> Result<Sha, String> {
 
 /// Issues
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman forge issue create --title \"Add a login page\" --label backlog\n  \
+    pointsman forge issue list")]
 pub(crate) enum Issue {
     /// Write an issue; with the label backlog it is worked on
+    #[command(after_help = "Examples:\n  \
+        pointsman forge issue create --title \"Add a login page\" --body \"Depends on #3\" --label backlog\n  \
+        pointsman forge issue create --title \"Add a login page\" --body-file login.md")]
     Create {
         /// Its title
         #[arg(long, allow_hyphen_values = true)]
@@ -134,18 +150,23 @@ pub(crate) enum Issue {
         label: Vec<String>,
     },
     /// List issues
+    #[command(after_help = "Example:\n  pointsman forge issue list --state all")]
     List {
         /// List open ones, closed ones or all
         #[arg(long, value_enum, default_value_t = StateArgument::Open)]
         state: StateArgument,
     },
     /// Show an issue with its comments
+    #[command(after_help = "Example:\n  pointsman forge issue show 3")]
     Show {
         /// Its number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Comment on an issue or a pull request
+    #[command(
+        after_help = "Example:\n  pointsman forge issue comment 3 --body \"The logo is in assets/logo.svg\""
+    )]
     Comment {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -154,6 +175,9 @@ pub(crate) enum Issue {
         body: Body,
     },
     /// Set and remove labels
+    #[command(after_help = "Examples:\n  \
+        pointsman forge issue label 3 backlog\n  \
+        pointsman forge issue label 3 --remove blocked")]
     Label {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -169,12 +193,14 @@ pub(crate) enum Issue {
         remove: Vec<String>,
     },
     /// Close an issue
+    #[command(after_help = "Example:\n  pointsman forge issue close 3")]
     Close {
         /// Its number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Open a closed issue again
+    #[command(after_help = "Example:\n  pointsman forge issue reopen 3")]
     Reopen {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -184,14 +210,21 @@ pub(crate) enum Issue {
 
 /// Pull requests
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman forge pr list\n  \
+    pointsman forge pr diff 7 && pointsman forge pr review 7 --approve")]
 pub(crate) enum Pr {
     /// List pull requests
+    #[command(after_help = "Example:\n  pointsman forge pr list --state all")]
     List {
         /// List open ones, closed ones or all
         #[arg(long, value_enum, default_value_t = StateArgument::Open)]
         state: StateArgument,
     },
     /// Open a pull request for a branch that was pushed
+    #[command(
+        after_help = "Example:\n  pointsman forge pr create --head fix-login --title \"Fix the login\""
+    )]
     Create {
         /// The branch with the work
         #[arg(long, value_name = "BRANCH")]
@@ -203,12 +236,16 @@ pub(crate) enum Pr {
         body: Body,
     },
     /// Show a pull request with its reviews
+    #[command(after_help = "Example:\n  pointsman forge pr show 7")]
     Show {
         /// Its number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Review the present head of a pull request; any later push voids it
+    #[command(after_help = "Examples:\n  \
+        pointsman forge pr review 7 --approve\n  \
+        pointsman forge pr review 7 --request-changes --body \"The test is missing\"")]
     Review {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -222,6 +259,9 @@ pub(crate) enum Pr {
         head: Option<Sha>,
     },
     /// Print what a pull request changes, as a unified diff; what landed, once it is merged
+    #[command(
+        after_help = "Examples:\n  pointsman forge pr diff 7 --stat\n  pointsman forge pr diff 7 | less"
+    )]
     Diff {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -231,18 +271,21 @@ pub(crate) enum Pr {
         stat: bool,
     },
     /// List the checks of a pull request's head, with how long they took
+    #[command(after_help = "Example:\n  pointsman forge pr checks 7")]
     Checks {
         /// Its number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Close a pull request without a merge
+    #[command(after_help = "Example:\n  pointsman forge pr close 7")]
     Close {
         /// Its number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Put a pull request into the merge queue
+    #[command(after_help = "Example:\n  pointsman forge pr merge 7 && pointsman merge-queue status --watch")]
     Merge {
         /// Its number
         #[arg(value_parser = super::number)]

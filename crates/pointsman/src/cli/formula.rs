@@ -17,10 +17,18 @@ use crate::project::{self, Project};
 
 /// Steps for agents, as TOML files
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman formula list\n  \
+    pointsman formula show run-gardener --raw > formulas/run-gardener.toml\n  \
+    pointsman formula check formulas/run-gardener.toml")]
 pub(crate) enum Command {
     /// The formulas of this project: its own, in formulas/, and those that are shipped
+    #[command(after_help = "Example:\n  pointsman formula list")]
     List,
     /// One formula, with the project's variables filled in
+    #[command(after_help = "Examples:\n  \
+        pointsman formula show run-gardener\n  \
+        pointsman formula show run-gardener --raw > formulas/run-gardener.toml")]
     Show {
         /// Its name
         name: String,
@@ -32,6 +40,7 @@ pub(crate) enum Command {
     /// Check a file; says what is wrong with its line
     ///
     /// Needs no project. With a pointsman.toml here or above, variables and files are checked as well.
+    #[command(after_help = "Example:\n  pointsman formula check formulas/run-gardener.toml")]
     Check(Check),
 }
 

@@ -19,6 +19,7 @@ use crate::project::Project;
 /// P0: memory, P1: disk, P2: nothing goes on, P3: degraded, P4: housekeeping. It works without a daemon, too, and then
 /// says what it does not know.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pointsman health\n  pointsman health --fix --dry-run")]
 pub(crate) struct Arguments {
     /// Carry out the safe remedies; none of them can destroy work
     #[arg(long)]

@@ -43,12 +43,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// One question in full
+    #[command(after_help = "Example:\n  pointsman inbox show 7")]
     Show {
         /// Its number
         #[arg(value_parser = super::number)]
         question: u64,
     },
     /// Answer a question; whoever asked reads it
+    #[command(after_help = "Example:\n  pointsman inbox answer 7 \"The red ones\"")]
     Answer {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -57,12 +59,14 @@ enum Command {
         text: String,
     },
     /// Say yes to what is asked
+    #[command(after_help = "Example:\n  pointsman inbox approve 7")]
     Approve {
         /// Its number
         #[arg(value_parser = super::number)]
         question: u64,
     },
     /// Say no to what is asked
+    #[command(after_help = "Example:\n  pointsman inbox reject 7 --body \"Split it into two\"")]
     Reject {
         /// Its number
         #[arg(value_parser = super::number)]
@@ -72,6 +76,7 @@ enum Command {
         body: String,
     },
     /// Take a question off the list without doing anything about it
+    #[command(after_help = "Example:\n  pointsman inbox dismiss 7")]
     Dismiss {
         /// Its number
         #[arg(value_parser = super::number)]

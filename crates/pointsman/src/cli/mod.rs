@@ -416,11 +416,84 @@ fn project_name(text: &str) -> Result<ProjectName, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    /// The words that a shell makes of a line, as far as examples go: quotes, and a command substitution as one word.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut word = String::new();
+        let mut quote = None;
+        for letter in line.chars() {
+            match (quote, letter) {
+                (Some(open), _) if letter == open => quote = None,
+                (None, '"' | '\'') => quote = Some(letter),
+                (None, ' ') => {
+                    if !word.is_empty() {
+                        words.push(std::mem::take(&mut word));
+                    }
+                }
+                (Some(_) | None, _) => word.push(letter),
+            }
+        }
+        words.push(word);
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    /// The calls of this program in a text of examples, each with its arguments.
+    fn calls(examples: &str) -> Vec<Vec<String>> {
+        let separators = ["|", "&&", "<", ">", "#"];
+        let mut calls = Vec::new();
+        // Only indented lines are examples. Two blanks end one: an explanation may follow.
+        for line in examples.lines().filter_map(|line| line.strip_prefix("  ")) {
+            let line = line.split("  ").next().unwrap_or_default();
+            let inner = line.split_once("$(").and_then(|(_, rest)| rest.split_once(')'));
+            let outer = inner.map(|(inner, _)| line.replacen(&format!("$({inner})"), &"0".repeat(40), 1));
+            for text in
+                [Some(outer.as_deref().unwrap_or(line)), inner.map(|(inner, _)| inner)].into_iter().flatten()
+            {
+                for call in words(text).split(|word| separators.contains(&word.as_str())) {
+                    let begin = call.iter().position(|word| word == "pointsman");
+                    calls.extend(begin.filter(|begin| *begin <= 1).map(|begin| call[begin..].to_vec()));
+                }
+            }
+        }
+        calls
+    }
+
+    /// Every help page, hidden ones aside: the words that lead to the command, and what is printed after its options.
+    fn pages(command: &clap::Command, path: &[&str], into: &mut Vec<(String, String)>) {
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let path = [path, &[command.get_name()]].concat();
+        into.push((path.join(" "), after));
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            pages(command, &path, into);
+        }
+    }
+
+    #[test]
+    fn every_help_has_an_example_that_is_accepted() {
+        let mut all = Vec::new();
+        pages(&super::Cli::command(), &[], &mut all);
+        let mut wrong = Vec::new();
+        for (path, after) in &all {
+            let calls = calls(after);
+            if !calls.iter().any(|call| call.join(" ").starts_with(path) || call[1..2] == ["mq"]) {
+                wrong.push(format!("`{path} --help` has no example of itself"));
+            }
+            for call in &calls {
+                if let Err(error) = super::Cli::try_parse_from(call) {
+                    wrong.push(format!("`{path} --help` has an example that is refused: {error}"));
+                }
+            }
+        }
+        assert!(all.len() > 100, "the test sees {} pages only", all.len());
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

@@ -28,8 +28,10 @@ const LOOK: Duration = Duration::from_millis(100);
 #[command(after_help = "Example:\n  pointsman notify test && pointsman notify list")]
 pub(crate) enum Command {
     /// Send a test notice by every notifier of the project, and wait until it is told
+    #[command(after_help = "Example:\n  pointsman notify test && pointsman notify list")]
     Test,
     /// List what people were told, newest first
+    #[command(after_help = "Example:\n  pointsman notify list -n 5")]
     List {
         /// So many
         #[arg(short = 'n', long, default_value_t = 20)]

@@ -19,18 +19,27 @@ use super::out::Out;
 pub(crate) enum Command {
     /// The branch is pushed and waits for CI
     #[command(name = "awaiting_ci", alias = "awaiting-ci")]
+    #[command(after_help = "Example:\n  git push origin HEAD && pointsman phase awaiting_ci")]
     AwaitingCi(PhaseReason),
     /// CI passed, the pull request waits for a review
     #[command(name = "awaiting_review", alias = "awaiting-review")]
+    #[command(after_help = "Example:\n  pointsman phase awaiting_review")]
     AwaitingReview(PhaseReason),
     /// A person is needed
     #[command(name = "escalate", aliases = ["needs_human", "needs-human"])]
+    #[command(
+        after_help = "Example:\n  pointsman phase escalate --reason \"Which of the two APIs is meant?\""
+    )]
     Escalate(PhaseReason),
     /// The pull request is merged
+    #[command(after_help = "Example:\n  pointsman phase done")]
     Done(PhaseReason),
     /// Given up
+    #[command(after_help = "Example:\n  \
+        pointsman phase failed --reason \"The test needs a database that is not here\"")]
     Failed(PhaseReason),
     /// Print the phase in FILE; nothing and exit code 4 if there is none
+    #[command(after_help = "Example:\n  pointsman phase read /tmp/dev-session-shop-3.phase")]
     Read {
         /// The phase file
         file: PathBuf,

@@ -15,6 +15,9 @@ use super::style;
 
 /// Plans as Graphviz files
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Examples:\n  pointsman pipeline check plan.dot\n  pointsman pipeline render plan.dot"
+)]
 pub(crate) enum Command {
     Check(Check),
     Render(Render),

@@ -16,6 +16,7 @@ use crate::trust;
 
 /// The projects that the daemon serves
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  pointsman project add ~/src/shop\n  pointsman project list")]
 pub(crate) enum Command {
     /// Register the project of a checkout, or accept its changed settings
     ///
@@ -31,8 +32,10 @@ pub(crate) enum Command {
         yes: bool,
     },
     /// List the projects
+    #[command(after_help = "Example:\n  pointsman project list")]
     List,
     /// Stop serving a project; its checkout and its history stay
+    #[command(after_help = "Example:\n  pointsman project remove shop")]
     Remove {
         /// Its name
         #[arg(value_parser = super::project_name)]

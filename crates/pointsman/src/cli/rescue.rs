@@ -28,6 +28,9 @@ const PATCH_CAP: usize = 16 << 20;
     pointsman rescue restore rescue/dev-shop-3.1/1 --branch found   how to get it as a branch")]
 pub(crate) enum Command {
     /// List what was captured
+    #[command(
+        after_help = "Examples:\n  pointsman rescue list --task 3\n  pointsman rescue list --kind checkpoint"
+    )]
     List {
         /// Only of this issue
         #[arg(long, value_name = "N", value_parser = super::number)]
@@ -37,6 +40,7 @@ pub(crate) enum Command {
         kind: Option<Wanted>,
     },
     /// Show what one of them changes
+    #[command(after_help = "Example:\n  pointsman rescue show checkpoints/3/7 --patch")]
     Show {
         /// Its reference, with or without refs/pointsman/
         #[arg(value_name = "REF")]
@@ -46,6 +50,9 @@ pub(crate) enum Command {
         patch: bool,
     },
     /// Get one of them back
+    #[command(after_help = "Examples:\n  \
+        pointsman rescue restore checkpoints/3/7 --to ../issue-3\n  \
+        pointsman rescue restore checkpoints/3/7 --branch found")]
     Restore {
         /// Its reference, with or without refs/pointsman/
         #[arg(value_name = "REF")]

@@ -44,12 +44,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Have the gardener, planner, predictor or supervisor look now, and not at its next time
+    #[command(after_help = "Example:\n  pointsman roles look gardener")]
     Look {
         /// Which
         #[arg(value_parser = super::role())]
         role: Role,
     },
     /// Let a role that was paused because of noise ask a model again
+    #[command(after_help = "Example:\n  pointsman roles resume gardener")]
     Resume {
         /// Which
         #[arg(value_parser = super::role())]

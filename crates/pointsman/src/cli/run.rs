@@ -22,15 +22,19 @@ const SHOWN: u32 = 50;
 
 /// Runs of formulas
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  pointsman run list\n  pointsman run show 4")]
 pub(crate) enum Command {
     /// The last runs, oldest first
+    #[command(after_help = "Example:\n  pointsman run list --json | jq '.[] | [.run, .formula, .status]'")]
     List,
     /// One run, with its steps
+    #[command(after_help = "Example:\n  pointsman run show 4")]
     Show {
         /// Its number
         run: u64,
     },
     /// End a run; its work is kept
+    #[command(after_help = "Example:\n  pointsman run stop 4")]
     Stop {
         /// Its number
         run: u64,
@@ -54,6 +58,9 @@ impl Command {
 
 /// Begin a run: a session that does the formula's steps
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman formula run run-gardener --dry-run\n  \
+    pointsman formula run run-gardener && pointsman run list")]
 pub(crate) struct Begin {
     /// The formula's name
     name: String,
@@ -77,8 +84,10 @@ impl Begin {
 
 /// Say that a step of the run is done, for agents
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  pointsman step done preflight")]
 pub(crate) enum Step {
     /// The step is done
+    #[command(after_help = "Example:\n  pointsman step done preflight")]
     Done {
         /// Its id
         id: String,

@@ -21,6 +21,7 @@ use crate::model_login;
 #[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
 pub(crate) enum Command {
     /// Every place that a role's session sees, with what it may do there and why, and the limits
+    #[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
     Show {
         /// The role
         #[arg(value_parser = role(), default_value = "dev")]

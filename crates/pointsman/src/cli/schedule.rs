@@ -16,6 +16,9 @@ use crate::daemon::timetable::{SystemZone, remembered};
 
 /// Show which formulas run by themselves: last, next, outcome, and why a time was passed over
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pointsman schedule\n  pointsman schedule --json | jq '.[] | [.formula, .next]'"
+)]
 pub(crate) struct Arguments {}
 
 impl Arguments {

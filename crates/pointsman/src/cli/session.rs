@@ -27,18 +27,24 @@ use crate::identity;
     pointsman session stop --all          before a reboot; pointsman task resume N goes on")]
 pub(crate) enum Command {
     /// List sessions, oldest first
+    #[command(after_help = "Example:\n  pointsman session list --live")]
     List {
         /// Only those that have not ended
         #[arg(long)]
         live: bool,
     },
     /// Watch a session and type into it; one without a terminal is taken to this one between two turns
+    #[command(after_help = "Example:\n  pointsman session attach 3    # Ctrl-b d leaves it alone again")]
     Attach {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Print what a session's terminal showed
+    #[command(after_help = "Examples:\n  \
+        pointsman session logs 3 --follow\n  \
+        pointsman session logs 3 --generation 1\n  \
+        pointsman session logs 3 --setup")]
     Logs {
         /// The issue
         #[arg(value_parser = super::number)]
@@ -57,6 +63,7 @@ pub(crate) enum Command {
         setup: bool,
     },
     /// Tell whether a session lives, and by which evidence
+    #[command(after_help = "Example:\n  pointsman session explain 3")]
     Explain {
         /// The issue
         #[arg(value_parser = super::number)]
@@ -66,6 +73,7 @@ pub(crate) enum Command {
         generation: Option<u32>,
     },
     /// Tell a session's agent something
+    #[command(after_help = "Example:\n  pointsman session send 3 \"The staging server is back\"")]
     Send {
         /// The issue
         #[arg(value_parser = super::number)]
@@ -76,6 +84,7 @@ pub(crate) enum Command {
     },
     /// End a session by pausing its task; its work is kept
     #[command(group = ArgGroup::new("which").required(true))]
+    #[command(after_help = "Examples:\n  pointsman session stop 3\n  pointsman session stop --all")]
     Stop {
         /// The issue
         #[arg(group = "which", value_parser = super::number)]

@@ -26,24 +26,30 @@ const TITLE_CHARS: usize = 120;
     pointsman task list --json | jq '.[] | select(.state == \"blocked\") | .reason'")]
 pub(crate) enum Command {
     /// List the project's tasks
+    #[command(after_help = "Examples:\n  \
+        pointsman task list --state blocked\n  \
+        pointsman task list --json | jq '.[] | [.issue, .state, .waiting_for]'")]
     List {
         /// Only those in this state
         #[arg(long, value_parser = state)]
         state: Option<State>,
     },
     /// Show one task
+    #[command(after_help = "Example:\n  pointsman task show 3")]
     Show {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Tell which facts led to the present state, and what is waited for until when
+    #[command(after_help = "Example:\n  pointsman task explain 3")]
     Explain {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Start it now, whatever stopped it before
+    #[command(after_help = "Example:\n  pointsman task start 3")]
     Start {
         /// The issue
         #[arg(value_parser = super::number)]
@@ -76,24 +82,28 @@ pub(crate) enum Command {
         reason: String,
     },
     /// Set it aside: its session ends, its work is kept
+    #[command(after_help = "Example:\n  pointsman task pause 3 && pointsman rescue list --task 3")]
     Pause {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Go on with a paused task
+    #[command(after_help = "Example:\n  pointsman task resume 3")]
     Resume {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Give it up: its session ends, its work is kept, the issue is blocked
+    #[command(after_help = "Example:\n  pointsman task stop 3")]
     Stop {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
     /// Answer the agent's question
+    #[command(after_help = "Example:\n  pointsman task answer 3 \"Use the second API\"")]
     Answer {
         /// The issue
         #[arg(value_parser = super::number)]

@@ -24,24 +24,32 @@ const SHOWN_BYTES: usize = 8 * 1024;
 
 /// Dangerous actions that wait until a rule or a person lets them go
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman vault list --open\n  \
+    pointsman vault show deploy-7 && pointsman vault approve deploy-7")]
 pub(crate) enum Command {
     /// Submit an action
+    #[command(after_help = "Example:\n  pointsman vault submit deploy-7.json")]
     Submit(Submit),
     /// The actions, oldest first
+    #[command(after_help = "Example:\n  pointsman vault list --open")]
     List {
         /// Only those with something left to be done about them
         #[arg(long)]
         open: bool,
     },
     /// One action with its payload
+    #[command(after_help = "Example:\n  pointsman vault show deploy-7")]
     Show {
         /// Which
         #[arg(value_parser = action_id)]
         id: ActionId,
     },
     /// Let an action go, once
+    #[command(after_help = "Example:\n  pointsman vault approve deploy-7")]
     Approve(Approve),
     /// Turn an action down; wins over an approval that was not used yet
+    #[command(after_help = "Example:\n  pointsman vault reject deploy-7 --reason \"Not on a Friday\"")]
     Reject {
         /// Which
         #[arg(value_parser = action_id)]
@@ -51,6 +59,8 @@ pub(crate) enum Command {
         reason: String,
     },
     /// Say that an action is more dangerous than it looks; nothing is ever lowered
+    #[command(after_help = "Example:\n  \
+        pointsman vault raise deploy-7 --risk high --reason \"It touches the customers' data\"")]
     Raise(Raise),
 }
 

@@ -41,26 +41,41 @@ pub(super) use trial::end_on_signal;
                                                   a queue for any repository, without anything else")]
 pub(crate) enum Command {
     /// List the branches that wait to land, first in line first
+    #[command(after_help = "Example:\n  pointsman merge-queue list")]
     List(QueueSelection),
     /// Draw the chain: what is tested on what, who waits, who was removed and why
+    #[command(after_help = "Example:\n  pointsman merge-queue status --watch")]
     Status(chain::Arguments),
     /// List all branches that were ever in the merge queue, newest last
+    #[command(
+        after_help = "Example:\n  pointsman merge-queue history --json | jq '.[] | select(.status == \"red\")'"
+    )]
     History(QueueSelection),
     /// Let a branch land: it is taken from the checkout you are in, else from the forge
+    #[command(after_help = "Examples:\n  \
+        pointsman merge-queue add fix-login\n  \
+        pointsman merge-queue add fix-login --priority 5 --style squash")]
     Add(Add),
     /// Take a branch out of the merge queue; it stays as it is
+    #[command(after_help = "Example:\n  pointsman merge-queue remove fix-login")]
     Remove(Remove),
     /// Land the next branch now and wait for it, also without a daemon
     Process(process::Arguments),
     /// Show one branch with what the gate said last: the verdict, and the end of its log
+    #[command(after_help = "Example:\n  pointsman merge-queue show fix-login")]
     Show(show::Arguments),
     /// Forget that a branch, or main, is red, and test it again
+    #[command(
+        after_help = "Examples:\n  pointsman merge-queue retest main\n  pointsman merge-queue retest fix-login"
+    )]
     Retest(Retest),
     /// Test a branch on today's main without landing it
     Try(trial::Arguments),
     /// Let nothing land until `resume`
+    #[command(after_help = "Example:\n  pointsman merge-queue pause --reason \"Release day\"")]
     Pause(Pause),
     /// Let the merge queue go on, also after an alarm
+    #[command(after_help = "Example:\n  pointsman merge-queue resume")]
     Resume(QueueSelection),
     /// Run a queue for any git repository: no forge, no agents, no configuration
     Serve(serve::Arguments),

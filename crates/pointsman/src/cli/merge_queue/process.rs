@@ -18,7 +18,10 @@ use crate::queue_view;
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with 0 if the branch landed (with --all: if every one did), else with 1.")]
+#[command(after_help = "Examples:
+  pointsman merge-queue process
+  pointsman merge-queue process --all --repo ../shop.git
+It ends with 0 if the branch landed (with --all: if every one did), else with 1.")]
 pub(crate) struct Arguments {
     /// Not only the next one: until nothing is left
     #[arg(long)]

@@ -25,8 +25,10 @@ use crate::paths::ProjectPaths;
 /// How much of a log's end is shown, in lines.
 const LINES: usize = 40;
 /// The end of the help.
-const AFTER: &str = "Ends with 0 if the branch is green, else with 1. No verdict is kept: to land, a branch is tested by the merge \
-                     queue itself.";
+const AFTER: &str = "Example:
+  pointsman merge-queue try fix-login
+It ends with 0 if the branch is green, else with 1. No verdict is kept: to land, a branch is tested by the merge queue
+itself.";
 
 /// The arguments of `merge-queue try`.
 #[derive(Debug, Args)]
