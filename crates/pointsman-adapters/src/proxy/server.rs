@@ -364,7 +364,10 @@ pub(super) fn connect(destination: &Destination, permit: Permit) -> Result<TcpSt
     for address in addresses {
         match permit.allows(address.ip()) {
             Ok(()) => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
-                Ok(stream) => return Ok(stream),
+                // Requests and answers are passed on in the pieces in which they come; none of them waits for the next.
+                Ok(stream) => {
+                    return stream.set_nodelay(true).map(|()| stream).map_err(|_| Refusal::Unreachable);
+                }
                 Err(_) => refusal = Refusal::Unreachable,
             },
             // One private address among others is a trick: nothing of the name is reached.

@@ -125,8 +125,7 @@ pub(super) fn open(upstream: &Upstream, private_hosts: &[String]) -> Result<Conn
         Policy { hosts: vec![to.to_string()], private_hosts: private_hosts.to_vec(), learning: false };
     let socket = connect(to, policy.by_name(to)?)?;
     let ready = socket
-        .set_nodelay(true)
-        .and_then(|()| socket.set_read_timeout(Some(ANSWER_LIMIT)))
+        .set_read_timeout(Some(ANSWER_LIMIT))
         .and_then(|()| socket.set_write_timeout(Some(REQUEST_LIMIT)));
     ready.map_err(|_| Refusal::Unreachable)?;
     let stream = match upstream.tls {

@@ -132,10 +132,14 @@ pub fn credentials_below(place: &Path) -> Vec<Credential> {
     let mut dirs = VecDeque::from([(place.to_owned(), DEPTH)]);
     for _ in 0..DIRS {
         let Some((dir, depth)) = dirs.pop_front() else { break };
-        for name in names_in(&dir) {
-            let path = dir.join(&name);
-            let Ok(meta) = path.symlink_metadata() else { continue };
-            if meta.is_symlink() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten().take(ENTRIES) {
+            // The directory itself tells the kind of an entry. Only the few with a telling name are looked at.
+            let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+            let path = entry.path();
+            if kind.is_symlink() {
+                if !is_hidden_among_programs(&name, true) && !is_hidden_among_programs(&name, false) {
+                    continue;
+                }
                 // Nothing can be put in place of a link. What it leads to is hidden if it is shown at all.
                 let Some(target) = path.canonicalize().ok() else { continue };
                 let is_dir = target.is_dir();
@@ -144,10 +148,10 @@ pub fn credentials_below(place: &Path) -> Vec<Credential> {
                 }
                 continue;
             }
-            let is_dir = meta.is_dir();
+            let is_dir = kind.is_dir();
             // A program may be called `credentials` as well.
-            let is_data = is_dir || meta.mode() & 0o111 == 0;
-            if is_data && is_hidden_among_programs(&name, is_dir) {
+            let is_data = || is_dir || entry.metadata().is_ok_and(|meta| meta.mode() & 0o111 == 0);
+            if is_hidden_among_programs(&name, is_dir) && is_data() {
                 found.push(Credential { is_dir, path });
             } else if is_dir && depth > 0 && may_have_settings(&name) {
                 dirs.push_back((path, depth - 1));
