@@ -138,6 +138,13 @@ impl ProxyDir {
         fs::read_dir(&self.0).into_iter().flatten().flatten().any(|entry| entry.path().is_dir())
     }
 
+    /// Ends the process if no sandbox needs it. One that cannot be told goes by itself.
+    pub fn end_if_idle(&self) {
+        if !self.is_used() {
+            let _ = self.order("end");
+        }
+    }
+
     fn order(&self, order: &str) -> io::Result<()> {
         let mut stream = connect_in(&self.0, CONTROL)?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,7 @@ pub fn serve(dir: &Path, now: fn() -> Timestamp) -> io::Result<()> {
         dir: dir.to_owned(),
         open: Mutex::default(),
         connections: AtomicUsize::new(0),
+        is_unwanted: AtomicBool::new(false),
         relay: Arc::new(relay),
     });
     for entry in fs::read_dir(dir)?.flatten().filter(|entry| entry.path().is_dir()) {
@@ -89,7 +90,7 @@ pub fn serve(dir: &Path, now: fn() -> Timestamp) -> io::Result<()> {
         }
         if server.is_needed() {
             needed_at = Instant::now();
-        } else if needed_at.elapsed() > IDLE_LIMIT {
+        } else if needed_at.elapsed() > IDLE_LIMIT || server.is_unwanted.load(Ordering::SeqCst) {
             break;
         }
     }
@@ -100,6 +101,8 @@ struct Server {
     dir: PathBuf,
     open: Mutex<BTreeMap<String, Arc<Listener>>>,
     connections: AtomicUsize,
+    /// The daemon goes, and no sandbox needed us then.
+    is_unwanted: AtomicBool,
     relay: Arc<Relay>,
 }
 
@@ -116,7 +119,7 @@ struct Listener {
 }
 
 impl Server {
-    /// One order of the daemon: `open NAME`, `close NAME`, `learn CREDENTIAL VALUE` or `forget CREDENTIAL`.
+    /// One order of the daemon: `open NAME`, `close NAME`, `learn CREDENTIAL VALUE`, `forget CREDENTIAL` or `end`.
     fn answer(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(HEAD_LIMIT))?;
         let mut line = String::new();
@@ -125,7 +128,11 @@ impl Server {
         if line.is_empty() {
             return Ok(());
         }
-        let done = match line.trim_end().split_once(' ') {
+        let line = line.trim_end();
+        // Whatever comes after the last order wants us again.
+        self.is_unwanted.store(line == "end", Ordering::SeqCst);
+        let done = match line.split_once(' ') {
+            None if line == "end" => Ok(()),
             Some(("open", name)) => self.open(name),
             Some(("close", name)) => {
                 self.close(name);

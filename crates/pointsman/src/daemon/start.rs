@@ -10,6 +10,7 @@ use pointsman_adapters::git::{Git, clear_stale_locks};
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{census, cgroup};
+use pointsman_adapters::proxy::ProxyDir;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
@@ -287,7 +288,27 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     for thread in looking.into_iter().chain([polling]) {
         let _ = thread.join();
     }
+    end_idle_servers(&world);
     Ok(())
+}
+
+/// Ends the tmux server and the proxy if no session needs them. A terminal in which something runs keeps the server, also if no
+/// record of it is left.
+fn end_idle_servers(world: &EffectPerformer) {
+    let live = world.read(|store| store.sessions(None, SessionScope::Live));
+    if !live.is_ok_and(|live| live.is_empty()) {
+        return;
+    }
+    let tmux = &world.drivers.tmux;
+    let is_idle =
+        || tmux.list().is_ok_and(|panes| panes.iter().all(|(_, pane)| pane.dead || pane.epoch.is_empty()));
+    if tmux.process().is_some()
+        && is_idle()
+        && let Err(error) = tmux.shut_down()
+    {
+        tracing::warn!(%error, "the tmux server was not ended");
+    }
+    ProxyDir::at(world.paths.proxy()).end_if_idle();
 }
 
 /// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing

@@ -245,3 +245,29 @@ fn e2e_leftovers_of_ci_whose_daemon_was_killed_end_with_it() {
     daemon.kill_daemon();
     daemon.wait_for("the sandbox to end without anybody who ends it", || working().is_empty().then_some(()));
 }
+
+/// A session that goes on keeps the tmux server and the proxy. Without one, both end with the daemon.
+#[test]
+fn e2e_leftovers_of_a_daemon_that_stops_are_its_sessions_and_nothing_else() {
+    let daemon = shop().agent("read -r greeting\nsleep 1000\n").start();
+    let issue = daemon.file_issue_with("Sleeps", "please");
+    let agent = daemon.wait_session(issue, 1);
+    let runtime = daemon.control_socket().parent().unwrap().to_owned();
+    let socket = runtime.join("tmux.sock").display().to_string();
+    let dir = runtime.join("proxy").display().to_string();
+    let tmux = || census::with_words(&[&socket]);
+    let proxy = || census::with_words(&["proxy", &dir]);
+    let has_proxy = Bubblewrap::probe(std::env::var_os("PATH").as_deref()).is_ok();
+    assert_eq!((tmux().is_empty(), proxy().is_empty()), (false, !has_proxy));
+    assert_eq!(daemon.run(&["down"]).code, Some(0));
+    daemon.wait_for_death();
+    assert_eq!((tmux().is_empty(), proxy().is_empty()), (false, !has_proxy), "the session goes on");
+    daemon.start();
+    assert_eq!(daemon.wait_session(issue, 1), agent, "the same session");
+    daemon.json(&["session", "stop", "--all"]);
+    daemon.wait_for("it to be stopped", || daemon.session(issue)["ended_at"].is_string().then_some(()));
+    assert_eq!(daemon.run(&["down"]).code, Some(0));
+    daemon.wait_for_death();
+    eventually("the proxy to end", GONE_WITHIN, || proxy().is_empty().then_some(()));
+    assert!(tmux().is_empty(), "{:?}", tmux());
+}
