@@ -32,6 +32,7 @@ pub mod notifier;
 pub mod origin;
 pub mod page;
 pub mod part;
+pub mod people;
 pub mod pipeline;
 pub mod planner;
 pub mod position;

@@ -22,6 +22,7 @@ use pointsman_adapters::secret::Secret;
 use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
 use pointsman_core::notifier::DigestTime;
+use pointsman_core::people::People;
 use pointsman_core::relay::ModelAccess;
 use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
 use pointsman_core::sandbox::{
@@ -89,6 +90,11 @@ impl Enclosure {
     /// The address of the model's API.
     pub(crate) fn model_address(&self) -> String {
         model_login::address(self.environment)
+    }
+
+    /// Everybody whose word counts, with their accounts.
+    pub(crate) fn people(&self) -> &People {
+        &self.machine.people
     }
 
     /// The time of the day at which people are told how things stand.
@@ -510,6 +516,11 @@ pub(crate) fn note_packages(mirror: &Mirror, main: &Sha, paths: &ProjectPaths) -
     }
     let packages = Packages { main: main.as_str().to_owned(), hosts };
     Ok(phase_file::write_state_file(&paths.packages(), &serde_json::to_vec(&packages)?)?)
+}
+
+/// Everybody whose word counts, as the machine's file names them.
+pub(crate) fn people(environment: Environment) -> anyhow::Result<People> {
+    Ok(machine_config(environment)?.people)
 }
 
 /// The machine's file; one that is not there sets nothing.

@@ -12,6 +12,8 @@ use crate::sandbox::network::is_entry;
 use crate::timetable::Cron;
 use crate::words;
 
+/// Nobody gets more people to look at one change.
+const MAX_APPROVALS: u32 = 10;
 /// Most tasks or checks at the same time.
 const MAX_CONCURRENCY: u32 = 1000;
 
@@ -332,7 +334,15 @@ impl Check<'_> {
     }
 
     fn numbers(&self) -> Result<(), Error> {
-        let Config { ci, dev, merge, review, timing, limits, .. } = self.config;
+        let Config { ci, dev, merge, review, timing, limits, vault, .. } = self.config;
+        let approvals = [
+            ("review.approvals", review.approvals),
+            ("review.protected_approvals", review.protected_approvals),
+            ("vault.high_risk_approvals", vault.high_risk_approvals),
+        ];
+        if let Some((key, _)) = approvals.into_iter().find(|(_, n)| !(1..=MAX_APPROVALS).contains(n)) {
+            return self.fail(key, words::config::number_of_approvals(MAX_APPROVALS));
+        }
         if ci.poll == Span::default() {
             return self.fail("ci.poll", words::config::ZERO_DURATION);
         }

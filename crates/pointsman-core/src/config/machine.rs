@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::document::Document;
 use crate::notifier::DigestTime;
+use crate::people::People;
 use crate::sandbox::network::is_private_entry;
 use crate::words;
 
@@ -17,6 +18,9 @@ pub struct MachineConfig {
     pub sandbox: MachineSandbox,
     #[serde(default)]
     pub digest: MachineDigest,
+    /// Everybody whose word counts, with their accounts.
+    #[serde(default)]
+    pub people: People,
 }
 
 /// `[digest]` of the machine's file.
@@ -52,6 +56,9 @@ impl MachineConfig {
             if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
                 return Err(wrong(key, words::sandbox::relative_path(path)));
             }
+        }
+        if let Some((key, why)) = config.people.mistake() {
+            return Err(wrong(&key, why));
         }
         match private_hosts.iter().find(|entry| !is_private_entry(entry)) {
             Some(entry) => Err(wrong("sandbox.private_hosts", words::sandbox::not_a_private_host(entry))),

@@ -260,6 +260,10 @@ table! {
         mode: ReviewMode,
         /// A program that decides in the agent's place.
         command: Option<Argv>,
+        /// People who must approve where people review.
+        approvals: u32,
+        /// The same for a change of protected paths.
+        protected_approvals: u32,
         /// Further paths that need a person, with `*` and `**`.
         protected: Vec<String>,
         /// Paths, with `*` and `**`, in which something may look like a secret, and fingerprints of values that may leave.

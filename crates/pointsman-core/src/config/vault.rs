@@ -14,6 +14,8 @@ table! {
         auto_approve: bool,
         /// Who may approve; empty: whoever has the operator's shell.
         people: Vec<String>,
+        /// People who must approve an action of high risk.
+        high_risk_approvals: u32,
         /// Servers that may be called, as `host` or `host:port`.
         hosts: Vec<String>,
         /// What can be done, by the name of its type.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
-use crate::part::contribution::{self, ReviewMode};
+use crate::part::contribution::{self, Approvals, ReviewMode};
 use crate::part::question;
 use crate::part::session;
 
@@ -13,6 +13,7 @@ pub struct Policy {
     /// Whether there is a CI at all.
     pub has_ci: bool,
     pub review: ReviewMode,
+    pub approvals: Approvals,
     /// No answer from CI for this long is a time-out.
     pub ci_timeout: Duration,
     /// No review for this long is a time-out.
@@ -51,6 +52,7 @@ impl Policy {
         contribution::Policy {
             has_ci: self.has_ci,
             review: self.review,
+            approvals: self.approvals,
             ci_timeout: self.ci_timeout,
             review_timeout: self.review_timeout,
             queue_timeout: self.queue_timeout,
@@ -68,6 +70,7 @@ impl Policy {
         Self {
             has_ci: contribution.has_ci,
             review: contribution.review,
+            approvals: contribution.approvals,
             ci_timeout: contribution.ci_timeout,
             review_timeout: contribution.review_timeout,
             escalation_renotify: timing.escalation_renotify.into(),

@@ -3,10 +3,10 @@
 use super::event::Event;
 use super::state::{State, Task};
 use crate::concern::{self, About};
-use crate::config::ReviewMode;
-use crate::part::contribution::PrFact;
+use crate::part::contribution::{PrFact, ReviewMode};
 use crate::part::question::{self, Change, Kind, Question, Settled, Settlement};
 use crate::schedule::holders;
+use crate::task::Policy;
 use crate::time::Timestamp;
 use crate::words;
 
@@ -18,16 +18,17 @@ pub fn questions(before: &Task, event: &Event, after: &Task, now: Timestamp) -> 
 /// The condition of a task that a person has to see to, beside the question that it asks itself.
 ///
 /// It is read off the task as it is now, so a restart neither loses nor repeats it.
-pub fn standing(task: &Task, review: ReviewMode) -> Option<(About, concern::Event)> {
+pub fn standing(task: &Task, policy: &Policy) -> Option<(About, concern::Event)> {
     let issue = task.key.issue;
     let (kind, which, text, told) = match task.state {
         State::Blocked => (Kind::Blocked, format!("issue-{issue}"), words::question::blocked(task), true),
         // It begins again by itself when those are closed.
         State::Refused if task.waits_for_issues() => return None,
         State::Refused => (Kind::Refused, format!("issue-{issue}"), words::question::turned_down(task), true),
-        State::AwaitingReview if review == ReviewMode::Human => {
+        State::AwaitingReview if policy.review == ReviewMode::Human => {
             let (head, pr) = (task.contribution.head()?, task.contribution.pr()?);
-            (Kind::Review, format!("pr-{pr}/{head}"), words::question::review(task, pr, head), false)
+            let needed = task.contribution.approvals_needed(policy.approvals, policy.review);
+            (Kind::Review, format!("pr-{pr}/{head}"), words::question::review(task, pr, head, needed), false)
         }
         State::AwaitingReview
         | State::Backlog
@@ -114,11 +115,15 @@ mod tests {
 
     use super::{STANDING, held_up, standing};
     use crate::concern::Event;
-    use crate::config::ReviewMode;
+    use crate::config::Config;
     use crate::ids::{ProjectName, TaskKey};
     use crate::part::question::{self, Cause, Kind, Owner, Question, Source};
-    use crate::task::{Refusal, RefusalStatus, State, Task};
+    use crate::task::{Policy, Refusal, RefusalStatus, State, Task};
     use crate::time::Timestamp;
+
+    fn policy() -> Policy {
+        Policy::new(&Config::parse("name = \"shop\"", "pointsman.toml").unwrap())
+    }
 
     fn task(state: State) -> Task {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn a_task_that_is_stuck_asks_until_it_is_not() {
         for state in State::ALL {
-            let asks = standing(&task(state), ReviewMode::Human);
+            let asks = standing(&task(state), &policy());
             match state {
                 State::Blocked | State::Refused => {
                     let (about, Event::Raised { kind, text, issue, told, .. }) = asks.unwrap() else {
@@ -152,7 +157,7 @@ mod tests {
             let refusal = Refusal { status, reason: String::new(), blocked_by: blocked_by.to_vec() };
             Task { refusal: Some(refusal), ..task(State::Refused) }
         };
-        let asks = |task: &Task| standing(task, ReviewMode::Human).is_some();
+        let asks = |task: &Task| standing(task, &policy()).is_some();
         let waits = refusal(RefusalStatus::UnmetDependency, &[7]);
         assert!(!asks(&waits), "the forge was not asked about #7 yet");
         let waits = Task { block_seen: true, ..waits };

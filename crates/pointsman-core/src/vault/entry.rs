@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, ActionId};
+use super::action::{Action, ActionId, Risk};
 use super::estimate::{Estimate, Route, route};
 use super::look;
 use crate::ids::{ActionKey, ProjectName};
@@ -81,6 +81,9 @@ pub struct Entry {
     pub expires_at: Option<Timestamp>,
     /// Who approved or rejected it: a person, or `rule`.
     pub decided_by: Option<String>,
+    /// The people who approved it, while it needs more of them or since it has enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<String>,
     pub decided_at: Option<Timestamp>,
     /// Why it stands where it stands.
     pub reason: Option<String>,
@@ -115,6 +118,8 @@ pub struct Policy {
     pub look: bool,
     /// Who may approve; empty: whoever has the operator's shell.
     pub people: Vec<String>,
+    /// The people who must approve an action of high risk.
+    pub high_risk_approvals: u32,
     /// A question nobody answered is a no after this long.
     pub timeout: Duration,
     /// An approval is void after this long.
@@ -212,6 +217,7 @@ impl Entry {
             submitted_at: now,
             expires_at: None,
             decided_by: None,
+            approvals: Vec::new(),
             decided_at: None,
             reason: None,
             firings: 0,
@@ -245,8 +251,21 @@ impl Entry {
         let asked = matches!(self.status, Status::Pending | Status::Uncertain) && !self.awaits_look;
         asked.then(|| {
             let (hash, status, firings) = (&self.hash, self.status.as_str(), self.firings);
-            format!("{hash} {status} {firings} {risk} {reversible} {requires_human}")
+            let question = format!("{hash} {status} {firings} {risk} {reversible} {requires_human}");
+            match self.approvals.len() {
+                0 => question,
+                // Whoever is second knows that somebody was first.
+                approvals => format!("{question} {approvals}"),
+            }
         })
+    }
+
+    /// The number of people who must approve it.
+    pub fn approvals_needed(&self, policy: &Policy) -> usize {
+        match self.estimate.risk {
+            Risk::High => usize::try_from(policy.high_risk_approvals.max(1)).unwrap_or(usize::MAX),
+            Risk::Low | Risk::Medium => 1,
+        }
     }
 
     /// Whether something is still to be done about it, if only to tell people.
@@ -287,6 +306,7 @@ impl Entry {
     fn uncertain(self, policy: &Policy, why: &str, now: Timestamp) -> Self {
         let mut entry = self.now(Status::Uncertain, Some(clean_line(why, REASON_CHARS)));
         entry.expires_at = Some(now.after(policy.timeout));
+        entry.approvals.clear();
         entry
     }
 
@@ -303,6 +323,7 @@ impl Entry {
         let mut entry = self.now(Status::Pending, reason);
         entry.expires_at = Some(expires_at);
         (entry.decided_by, entry.decided_at) = (None, None);
+        entry.approvals.clear();
         entry
     }
 
@@ -486,8 +507,21 @@ fn approved(
             refused(words::vault::ANSWERED_TOO_LATE)
         }
         Status::Uncertain if !again => refused(words::vault::PERHAPS_FIRED),
+        Status::Pending | Status::Uncertain if entry.approvals.iter().any(|name| name == by) => {
+            refused(words::vault::ANOTHER_PERSON)
+        }
+        Status::Pending | Status::Uncertain if entry.approvals.len() + 1 < entry.approvals_needed(policy) => {
+            let mut entry = entry;
+            entry.approvals.push(clean_line(by, 100));
+            // The next one is asked in other words, and told of it.
+            (entry.told, entry.told_at) = (0, None);
+            Ok(entry)
+        }
         Status::Pending | Status::Uncertain => {
-            let mut entry = entry.now(Status::Approved, None).decided(Some(by), now);
+            let mut all = entry.approvals.clone();
+            all.push(clean_line(by, 100));
+            let mut entry = entry.now(Status::Approved, None).decided(Some(&all.join(", ")), now);
+            entry.approvals = all;
             entry.expires_at = Some(now.after(policy.approval));
             Ok(entry)
         }
@@ -514,7 +548,8 @@ fn raised(
     if raised == entry.estimate {
         return refused(words::vault::NOT_MORE_DANGEROUS);
     }
-    let entry = Entry { estimate: raised, route: way(raised, policy).max(entry.route), ..entry };
+    let route = way(raised, policy).max(entry.route);
+    let entry = Entry { estimate: raised, route, approvals: Vec::new(), ..entry };
     let why = words::vault::raised(by, reason);
     // Whoever said yes, a rule or a person, said it to something more harmless.
     if entry.status == Status::Approved && entry.route == Route::Ask {

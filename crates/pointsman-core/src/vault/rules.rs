@@ -10,6 +10,7 @@ impl Policy {
         let Config { vault, timing, .. } = config;
         Self {
             auto_approve: vault.auto_approve,
+            high_risk_approvals: vault.high_risk_approvals,
             look: config.roles.vault.enabled,
             people: vault.people.clone(),
             timeout: timing.vault_timeout.duration(),

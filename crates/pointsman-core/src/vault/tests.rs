@@ -19,6 +19,7 @@ fn shop() -> ProjectName {
 fn policy() -> Policy {
     Policy {
         auto_approve: true,
+        high_risk_approvals: 1,
         look: false,
         people: vec!["ann".to_owned()],
         timeout: Duration::from_secs(48 * 3600),
@@ -609,4 +610,31 @@ fn a_run_is_heard_by_the_action_that_it_is_about_when_it_is_over() {
         Some(json!({"risk": "low", "reversible": true, "requires_human": false, "reason": "it is old"}));
     let opinion = Some(harmless());
     assert_eq!(heard(&run), Some(Event::LookEnded { hash, opinion, reason: "it is old".to_owned() }));
+}
+
+#[test]
+fn an_action_of_high_risk_may_need_two_people() {
+    let people = vec!["ann".to_owned(), "bob".to_owned()];
+    let policy = Policy { high_risk_approvals: 2, people, ..policy() };
+    let at = |hours: i64| Timestamp(hours * HOUR);
+    let yes = |entry: &Entry, by: &str| {
+        let event = Event::Approved { by: by.to_owned(), hash: entry.hash.clone(), again: false };
+        step(entry, &event, &policy, at(1)).map(|next| (next.entry, next.effects))
+    };
+    let asked = submit(&shop(), action(Risk::High, false, false), Some(harmless()), &policy, at(0));
+    let (once, _) = yes(&asked, "ann").unwrap();
+    assert_eq!((once.status, once.approvals.as_slice()), (Status::Pending, &["ann".to_owned()][..]));
+    assert_ne!(once.question(), asked.question(), "a yes to the first question is none to the second");
+    assert!(once.asked.as_ref().unwrap().body.contains("Approved so far by ann"));
+    assert!(yes(&once, "ann").is_err(), "the same person twice is one approval");
+    let (twice, _) = yes(&once, "bob").unwrap();
+    assert_eq!((twice.status, twice.decided_by.as_deref()), (Status::Approved, Some("ann, bob")));
+
+    // Whoever finds it more dangerous has everybody asked again.
+    let worse = Estimate { risk: Risk::High, reversible: false, requires_human: true };
+    let raise = Event::Raised { by: "x".into(), estimate: worse, reason: "y".into() };
+    assert!(step(&once, &raise, &policy, at(1)).unwrap().entry.approvals.is_empty());
+    // What is less dangerous needs one.
+    let milder = submit(&shop(), action(Risk::Medium, false, true), Some(harmless()), &policy, at(0));
+    assert_eq!(yes(&milder, "ann").unwrap().0.status, Status::Approved);
 }

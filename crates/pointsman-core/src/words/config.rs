@@ -276,3 +276,8 @@ pub fn host_not_listed(host: impl Display) -> String {
 /// `merge.engine` and `merge.label` on a forge that cannot merge by itself.
 pub const FORGE_DOES_NOT_MERGE: &str =
     "this kind of forge cannot merge by itself: `merge.engine = \"forge\"` and `merge.label` need GitHub";
+
+/// A number of approvals is out of range.
+pub fn number_of_approvals(most: u32) -> String {
+    format!("a number from 1 to {most}")
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::span;
 use crate::config::{Config, ReviewMode};
 use crate::ids::Sha;
+use crate::part::contribution;
 use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
@@ -223,6 +224,11 @@ fn checks(task: &Task, config: &Config) -> String {
 fn review(task: &Task, config: &Config) -> String {
     let head = task.contribution.head().map(Sha::short).unwrap_or_default();
     match task.contribution.review() {
+        Review::None if !task.contribution.approvals().is_empty() => {
+            let policy = contribution::Policy::new(config);
+            let needed = task.contribution.approvals_needed(policy.approvals, policy.review);
+            format!("{} for {head}", super::people::approved_so_far(task.contribution.approvals(), needed))
+        }
         Review::None if !task.contribution.protected().is_empty() => {
             super::reason::needs_person(task.contribution.protected())
         }

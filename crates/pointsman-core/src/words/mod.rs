@@ -25,6 +25,7 @@ pub mod message;
 pub mod notice;
 pub mod page;
 pub mod parse;
+pub mod people;
 pub mod pipeline;
 pub mod planner;
 pub mod predictor;

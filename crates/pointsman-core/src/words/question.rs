@@ -174,10 +174,15 @@ pub fn turned_down(task: &Task) -> String {
 }
 
 /// A pull request waits for a person.
-pub fn review(task: &Task, pr: Number, head: &Sha) -> String {
+pub fn review(task: &Task, pr: Number, head: &Sha, needed: usize) -> String {
+    let so_far = match task.contribution.approvals() {
+        [] if needed > 1 => format!("\n{needed} people have to approve it."),
+        [] => String::new(),
+        approvals => format!("\n{}.", super::people::approved_so_far(approvals, needed)),
+    };
     format!(
         "#{} {}: pull request {pr} at {} waits for your review.\nLook at it with `pointsman forge pr diff {pr}` and \
-         `pointsman forge pr checks {pr}`.",
+         `pointsman forge pr checks {pr}`.{so_far}",
         task.key.issue,
         clean_line(&task.title, TEXT_CHARS),
         head.short()

@@ -16,6 +16,8 @@ const REASON_CHARS: usize = 500;
 pub const FIRING_NOW: &str = "its handler is already running";
 pub const TOO_LATE_TO_REJECT: &str = "its handler is running: it is too late to reject it";
 pub const APPROVAL_EXPIRED: &str = "its approval has expired";
+pub const ANOTHER_PERSON: &str = "you have approved it; another person has to approve it as well";
+
 pub const APPROVED_ALREADY: &str = "it is approved already";
 pub const ANOTHER_APPROVED: &str =
     "the approval is for another action, or for another form of it: look at it again";
@@ -143,8 +145,12 @@ pub fn asked(entry: &Entry) -> String {
         (_, 1..) => "It was about to be fired before.\n",
         (_, 0) => "",
     };
+    let so_far = match entry.approvals.as_slice() {
+        [] => String::new(),
+        by => format!("Approved so far by {}; one more person has to approve it.\n", by.join(", ")),
+    };
     format!(
-        "Fire vault action {} ({}, from {}, {})?\n{doubt}Look: pointsman vault show {}\nHash: {}, fired {} times",
+        "Fire vault action {} ({}, from {}, {})?\n{doubt}{so_far}Look: pointsman vault show {}\nHash: {}, fired {} times",
         entry.id(),
         entry.action.kind,
         clean_line(&entry.action.source, 100),

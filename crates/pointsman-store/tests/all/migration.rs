@@ -205,8 +205,15 @@ fn write_0_1_0(path: &Path) -> (Task, Run, Entry) {
     let action = Action::parse(action.as_bytes()).unwrap();
     let day = Duration::from_secs(24 * 3600);
     let people = Vec::new();
-    let policy =
-        Policy { auto_approve: false, look: false, people, timeout: day, approval: day, renotify: day };
+    let policy = Policy {
+        auto_approve: false,
+        high_risk_approvals: 1,
+        look: false,
+        people,
+        timeout: day,
+        approval: day,
+        renotify: day,
+    };
     let submitted = Event::Submitted { rule: Some(Estimate::of(&action)) };
     let new = Entry::new(project("shop"), action, at(2));
     let entry = step(&new, &submitted, &policy, at(2)).unwrap().entry;

@@ -68,6 +68,58 @@ pub fn name_of(request: &Request) -> String {
     }
 }
 
+/// Whether a request decides something that only the people of `[people]` may decide: an approval, an answer, a settled
+/// question.
+pub fn is_decision(request: &Request) -> bool {
+    match request {
+        Request::Answer { .. } | Request::Inbox { .. } => true,
+        Request::Vault { command, .. } => match command {
+            VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => true,
+            VaultCommand::Submit { .. } | VaultCommand::Raise { .. } => false,
+        },
+        Request::Forge { command, .. } => match command {
+            ForgeCommand::Review { .. } | ForgeCommand::MergePull { .. } => true,
+            ForgeCommand::CreateIssue { .. }
+            | ForgeCommand::CreatePull { .. }
+            | ForgeCommand::Comment { .. }
+            | ForgeCommand::ListIssues { .. }
+            | ForgeCommand::ShowIssue { .. }
+            | ForgeCommand::Label { .. }
+            | ForgeCommand::SetIssueOpen { .. }
+            | ForgeCommand::ListPulls { .. }
+            | ForgeCommand::ShowPull { .. }
+            | ForgeCommand::ClosePull { .. }
+            | ForgeCommand::ListBoard
+            | ForgeCommand::SetBoard { .. }
+            | ForgeCommand::ListChecks { .. }
+            | ForgeCommand::SetCheck { .. } => false,
+        },
+        Request::Status
+        | Request::Down
+        | Request::Halt { .. }
+        | Request::Resume
+        | Request::Order { .. }
+        | Request::Queue { .. }
+        | Request::Run { .. }
+        | Request::Claim { .. }
+        | Request::Acknowledge { .. }
+        | Request::Checkpoint { .. }
+        | Request::Measure { .. }
+        | Request::Hook { .. }
+        | Request::Send { .. }
+        | Request::ReloadProjects
+        | Request::AddProject { .. }
+        | Request::RemoveProject { .. }
+        | Request::ForgeStats { .. }
+        | Request::Mask { .. }
+        | Request::Health { .. }
+        | Request::ResumeRole { .. }
+        | Request::LookNow { .. }
+        | Request::TryNotifiers { .. }
+        | Request::Read { .. } => false,
+    }
+}
+
 /// The same request, said by this person.
 fn in_the_name_of(name: &str, request: &Request) -> Request {
     let name = || name.to_owned();

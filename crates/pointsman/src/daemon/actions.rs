@@ -99,7 +99,8 @@ fn pass_on_answers(
     let Some(id) = asked.id else { return Ok(()) };
     let asked = Question { comment: Some(question_marker(id)), ..asked.clone() };
     for comment in answers(served, issue, &asked)? {
-        let command = InboxCommand::Answer { text: comment.body, by: comment.author };
+        let by = served.person(&comment.author).unwrap_or(comment.author);
+        let command = InboxCommand::Answer { text: comment.body, by };
         let request = Request::Inbox { project: served.config.name.clone(), question: id, command };
         let (reply, answer) = sync_channel(1);
         world.jobs.inbox.send(Inbound::Ask { request, reply });

@@ -168,11 +168,12 @@ fn tasks(engine: &Engine, project: &ProjectName) -> Vec<Input> {
             .filter_map(|concern| concern.asked.as_ref())
             .any(|asked| asked.kind == Kind::Budget && asked.source.issue == Some(task.key.issue))
     };
+    let policy = task::Policy::new(&config);
     let raised: Vec<Input> = engine
         .tasks()
         .values()
         .filter(|task| task.key.project == *project && !for_budget(task))
-        .filter_map(|task| task::standing(task, config.review.mode))
+        .filter_map(|task| task::standing(task, &policy))
         .map(|(about, event)| Input::of_concern(ConcernKey { project: project.clone(), about }, event))
         .collect();
     let holds =

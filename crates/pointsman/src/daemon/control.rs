@@ -135,6 +135,9 @@ impl Control {
 
     /// The one place where it is asked who may ask what.
     fn answer(&self, caller: &Caller, request: &Request) -> Reply {
+        if let Some(why) = self.peers.refuses(caller, request) {
+            return failed(FailureKind::Refused, why);
+        }
         let (request, condition) = match may(caller, request) {
             Access::Allowed(request) => (*request, None),
             Access::AllowedIf(request, condition) => (*request, Some(condition)),
@@ -314,6 +317,10 @@ impl Control {
         let Some(head) = task.and_then(|task| task.contribution.head()).filter(names_head).cloned() else {
             return refused(words::question::another_head(number));
         };
+        let approvals = task.map(|task| task.contribution.approvals()).unwrap_or_default();
+        if verdict == ReviewVerdict::Approve && approvals.contains(&caller.author()) {
+            return refused(words::vault::ANOTHER_PERSON.to_owned());
+        }
         // The branch may move while this is on its way.
         let head = Some(head);
         let review = ForgeCommand::Review { number, verdict, body, author: caller.author(), head };

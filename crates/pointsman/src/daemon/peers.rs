@@ -15,15 +15,18 @@ use pointsman_adapters::process::lineage::{self, ProcessHandle};
 use pointsman_adapters::process::{Process, host_name};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::TaskKey;
+use pointsman_core::people::{AccountKind, People};
 use pointsman_core::run::{RunId, Subject};
 use pointsman_core::words;
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
 use super::effects::epoch;
+use crate::control::access::is_decision;
 use crate::control::caller::{
     Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
     Unknown, identify,
 };
+use crate::control::protocol::Request;
 use crate::paths::Paths;
 
 /// Names the session to its agent and to all that it starts.
@@ -44,6 +47,8 @@ pub(crate) struct Peers {
     /// The process of the tmux server when it was last looked for.
     terminals: Mutex<Option<Process>>,
     logins: Logins,
+    /// Whose word counts, as the machine's file said when this process began.
+    people: People,
 }
 
 /// A peer as its socket names it.
@@ -65,18 +70,18 @@ impl Peer {
 
 impl Peers {
     /// For the daemon. Says in the state directory where it came from, for commands that are run while none is there.
-    pub(crate) fn of_daemon(paths: &Paths, tmux: Arc<Server>) -> anyhow::Result<Self> {
+    pub(crate) fn of_daemon(paths: &Paths, tmux: Arc<Server>, people: People) -> anyhow::Result<Self> {
         let origin = origin()?;
         phase_file::write_state_file(&paths.origin(), &serde_json::to_vec(&origin)?)?;
         let store = Some(Store::open_read_only(&paths.database())?);
-        let mut peers = Self::new(paths, store, tmux)?;
+        let mut peers = Self::new(paths, store, tmux, people)?;
         peers.daemon = Process::of(std::process::id());
         peers.origin = Some(origin);
         Ok(peers)
     }
 
     /// For a command that acts in the daemon's place, or is about to become one.
-    pub(crate) fn of_command(paths: &Paths) -> anyhow::Result<Self> {
+    pub(crate) fn of_command(paths: &Paths, people: People) -> anyhow::Result<Self> {
         let (store, has_run) = match Store::open_for_command(&paths.database()) {
             Ok(store) => {
                 let has_run = !store.sessions(None, SessionScope::All)?.is_empty();
@@ -88,7 +93,7 @@ impl Peers {
             Err(error) => return Err(error.into()),
         };
         let tmux = Server::new(paths.tmux_socket(), paths.tmux_config())?;
-        let mut peers = Self::new(paths, store, Arc::new(tmux))?;
+        let mut peers = Self::new(paths, store, Arc::new(tmux), people)?;
         // Sessions were run here, whoever took the file away.
         if has_run {
             peers.origin.get_or_insert_default();
@@ -96,7 +101,7 @@ impl Peers {
         Ok(peers)
     }
 
-    fn new(paths: &Paths, store: Option<Store>, tmux: Arc<Server>) -> anyhow::Result<Self> {
+    fn new(paths: &Paths, store: Option<Store>, tmux: Arc<Server>, people: People) -> anyhow::Result<Self> {
         Ok(Self {
             uid: rustix::process::getuid().as_raw(),
             daemon: None,
@@ -107,6 +112,7 @@ impl Peers {
             store: store.map(Mutex::new),
             terminals: Mutex::default(),
             logins: Logins::default(),
+            people,
         })
     }
 
@@ -147,13 +153,25 @@ impl Peers {
     /// With the name of a person, and with what a session owns.
     pub(crate) fn caller(&self, kind: CallerKind) -> Caller {
         match kind {
-            CallerKind::Person { uid } => Caller::Person { name: self.logins.name(uid) },
+            CallerKind::Person { uid } => {
+                Caller::Person { name: self.people.recorded(AccountKind::Login, &self.logins.name(uid)) }
+            }
             CallerKind::Session(session) => match self.read(|store| own(store, &session)) {
                 Some(own) => Caller::Session(own),
                 None => Caller::Other(Unknown::StrangeSession),
             },
             CallerKind::Keeper(session) => Caller::Keeper { session },
             CallerKind::Other(unknown) => Caller::Other(unknown),
+        }
+    }
+
+    /// The reason why somebody with a login may not decide this: `[people]` names others.
+    pub(crate) fn refuses(&self, caller: &Caller, request: &Request) -> Option<String> {
+        match caller {
+            Caller::Person { name } if is_decision(request) && !self.people.knows(name) => {
+                Some(words::people::not_listed(name))
+            }
+            _ => None,
         }
     }
 

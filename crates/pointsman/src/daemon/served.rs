@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
-use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::plain::PlainRepository;
+use pointsman_adapters::forge::{self, Forge};
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{self, BranchName, Git};
@@ -15,6 +15,7 @@ use pointsman_adapters::http::Count;
 use pointsman_core::agent::Agent;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::people::AccountKind;
 use pointsman_core::review::{Required, protected};
 use pointsman_core::role::Role;
 use pointsman_core::sandbox::network::{Policy, host_of};
@@ -87,6 +88,9 @@ impl Served {
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| words::daemon::git::not_a_branch_name(&config.primary_branch))?;
         let enclosure = Enclosure::new(environment, paths)?;
+        if let Some(why) = enclosure.people().lacks(&config) {
+            anyhow::bail!(why);
+        }
         let mut git = git.clone().with_reading(enclosure.reading());
         let server = remote::forge(paths, &config, environment)?;
         let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
@@ -210,9 +214,28 @@ impl Served {
         Ok(changed)
     }
 
+    /// The person behind an account of the forge, if its word counts as far as `[people]` says. Names on the embedded forge are
+    /// those of people already.
+    pub(crate) fn person(&self, account: &str) -> Option<String> {
+        let people = self.enclosure.people();
+        match self.embedded.is_some() {
+            true => people.knows(account).then(|| account.to_owned()),
+            false if people.is_empty() => Some(account.to_owned()),
+            false => people.person(AccountKind::Forge, account).map(str::to_owned),
+        }
+    }
+
+    /// Whether an account of the forge may direct work: it belongs to somebody of `[people]`, or the forge lets it write.
+    pub(crate) fn may_direct(&self, account: &str) -> Result<bool, forge::Error> {
+        match self.enclosure.people().is_empty() {
+            true => self.forge.may_direct(account),
+            false => Ok(self.person(account).is_some()),
+        }
+    }
+
     /// The approval that a change of main up to `head` needs.
     pub(crate) fn required_approval(&self, main: &Sha, head: &Sha) -> Result<Required, git::Error> {
-        Ok(Required::of(self.config.review.mode, !self.protected_paths(main, head)?.is_empty()))
+        Ok(Required::of(&self.config, !self.protected_paths(main, head)?.is_empty()))
     }
 
     /// The directories and files of one task.

@@ -63,6 +63,7 @@ use crate::control::caller::{Caller, Unknown};
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
+use crate::enclosure::people;
 use crate::paths::Paths;
 use crate::remote::Environment;
 
@@ -101,7 +102,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
-    let peers = Peers::of_daemon(paths, Arc::clone(&tmux))?;
+    let peers = Peers::of_daemon(paths, Arc::clone(&tmux), people(ENVIRONMENT)?)?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let mut engine = Engine::open(store)?;
@@ -314,7 +315,7 @@ fn end_idle_servers(world: &EffectPerformer) {
 /// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing
 /// more can be told, and a service that restarts itself is no person either.
 fn may_start(paths: &Paths) -> anyhow::Result<()> {
-    let why = match Peers::of_command(paths)?.ourselves() {
+    let why = match Peers::of_command(paths, people(ENVIRONMENT)?)?.ourselves() {
         Caller::Person { .. } | Caller::Other(Unknown::NotTold) => return Ok(()),
         // An earlier release said nothing about itself.
         Caller::Other(Unknown::Marked) if !paths.origin().exists() => return Ok(()),
@@ -429,7 +430,11 @@ fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
 /// Carries out a command while no daemon runs: takes its place for a moment.
 pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     // There is no daemon to look at us, so we look at ourselves, by the same rules. Whoever is refused leaves no trace.
-    let caller = Peers::of_command(paths)?.ourselves();
+    let peers = Peers::of_command(paths, people(ENVIRONMENT)?)?;
+    let caller = peers.ourselves();
+    if let Some(why) = peers.refuses(&caller, request) {
+        return Ok(failed(FailureKind::Refused, why));
+    }
     let (request, condition) = match may(&caller, request) {
         Access::Allowed(request) => (request, None),
         Access::AllowedIf(request, condition) => (request, Some(condition)),

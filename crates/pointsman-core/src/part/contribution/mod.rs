@@ -107,6 +107,9 @@ struct Pushed {
     log_end: String,
     #[serde(default)]
     review: Review,
+    /// The people who approved this commit, while it needs more of them or since it has enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    approvals: Vec<String>,
     /// The paths it changes that need a person's approval, whoever else reviews.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     protected: Vec<String>,
@@ -123,6 +126,7 @@ impl Pushed {
             ci: Ci::None,
             log_end: String::new(),
             review: Review::None,
+            approvals: Vec::new(),
             protected: Vec::new(),
             hosts: Vec::new(),
         }
@@ -228,12 +232,46 @@ impl ReviewMode {
     }
 }
 
+/// The numbers of people who must approve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Approvals {
+    /// Where people review.
+    pub usual: u32,
+    /// For a change of protected paths.
+    pub protected: u32,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { usual: 1, protected: 1 }
+    }
+}
+
+impl Approvals {
+    /// The numbers of a project's configuration.
+    pub fn new(config: &config::Config) -> Self {
+        Self { usual: config.review.approvals, protected: config.review.protected_approvals }
+    }
+
+    /// The number of people that a change needs if people decide about it.
+    pub fn needed(self, mode: ReviewMode, touches_protected: bool) -> usize {
+        let usual = match mode {
+            ReviewMode::Human => self.usual,
+            // A person may approve in the place of a program, and one is as good as the program.
+            ReviewMode::Command | ReviewMode::None => 1,
+        };
+        let needed = if touches_protected { usual.max(self.protected) } else { usual };
+        usize::try_from(needed.max(1)).unwrap_or(usize::MAX)
+    }
+}
+
 /// The numbers and switches that contributions are handled by.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Whether there is a CI at all.
     pub has_ci: bool,
     pub review: ReviewMode,
+    pub approvals: Approvals,
     /// No answer from CI for this long is a time-out.
     pub ci_timeout: Duration,
     /// No review for this long is a time-out.
@@ -256,6 +294,7 @@ impl Policy {
         Self {
             has_ci: config.ci.kind.tests_commits(),
             review: ReviewMode::new(config),
+            approvals: Approvals::new(config),
             ci_timeout: timing.ci_timeout.into(),
             review_timeout: timing.review_timeout.into(),
             queue_timeout: timing.queue_timeout.into(),
@@ -316,6 +355,16 @@ impl Contribution {
     /// The verdict of the reviewer on the head.
     pub fn review(&self) -> &Review {
         self.pushed().map_or(&Review::None, |pushed| &pushed.review)
+    }
+
+    /// The people who approved the head.
+    pub fn approvals(&self) -> &[String] {
+        self.pushed().map_or(&[], |pushed| &pushed.approvals)
+    }
+
+    /// The number of people who must approve the head if people decide about it.
+    pub fn approvals_needed(&self, approvals: Approvals, mode: ReviewMode) -> usize {
+        approvals.needed(mode, !self.protected().is_empty())
     }
 
     /// The paths it changes that need a person's approval.

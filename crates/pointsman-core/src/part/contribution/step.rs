@@ -23,6 +23,15 @@ pub struct OwnerFacts<'a> {
 
 type Reactions = Vec<Reaction>;
 
+/// A review, without its verdict.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    by: &'a str,
+    /// Whether our own review account wrote it, and not a person.
+    by_agent: bool,
+    body: &'a str,
+}
+
 /// The most hosts that one question is about.
 const HOSTS_ASKED: usize = 8;
 
@@ -66,8 +75,9 @@ impl Contribution {
                     self.ask_person(around, &mut reactions);
                 }
             }
-            Fact::Reviewed { sha, verdict, by, body, .. } => {
-                self.reviewed(sha, verdict, (by, body), around, &mut reactions)?;
+            Fact::Reviewed { sha, verdict, by, by_agent, body } => {
+                let said = Said { by, by_agent, body };
+                self.reviewed(sha, verdict, said, around, &mut reactions)?;
             }
             Fact::QueueReported { head, outcome } => {
                 self.queue_reported(head, outcome, around, &mut reactions)?;
@@ -388,21 +398,34 @@ impl Contribution {
         &mut self,
         sha: &Sha,
         verdict: ReviewVerdict,
-        said: (&str, &str),
+        said: Said<'_>,
         around: &OwnerFacts<'_>,
         reactions: &mut Reactions,
     ) -> Result<(), Refused> {
-        let (by, body) = said;
+        let Said { by, by_agent, body } = said;
+        let Policy { approvals, review, .. } = *around.policy;
+        let needed = self.approvals_needed(approvals, review);
+        let said = (by, body);
         let Some(pushed) = self.pushed_mut().filter(|pushed| pushed.head == *sha) else {
             return Err(Refused::Stale(words::task::not_the_head(sha)));
         };
         match verdict {
             ReviewVerdict::Approve => {
-                pushed.review = Review::Approved { by: by.to_owned() };
+                // The same person twice is one approval.
+                if !by_agent && !pushed.approvals.iter().any(|name| name == by) {
+                    pushed.approvals.push(by.to_owned());
+                }
+                if needed > 1 && pushed.approvals.len() < needed {
+                    return Ok(());
+                }
+                let by = if needed > 1 { pushed.approvals.join(", ") } else { by.to_owned() };
+                pushed.review = Review::Approved { by };
                 self.approved(sha, said, around, reactions);
             }
             ReviewVerdict::RequestChanges => {
                 let same_round = matches!(pushed.review, Review::ChangesRequested { .. });
+                // Whoever approved before was of another mind than this one: all look again.
+                pushed.approvals.clear();
                 pushed.review = Review::ChangesRequested { by: by.to_owned(), body: body.to_owned() };
                 self.attempts.review_rounds += u32::from(!same_round);
                 self.changes_requested(sha, said, around, reactions);

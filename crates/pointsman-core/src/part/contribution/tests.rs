@@ -25,6 +25,7 @@ impl Road {
         let policy = Policy {
             has_ci: true,
             review: ReviewMode::Human,
+            approvals: Approvals::default(),
             ci_timeout: HOUR,
             review_timeout: 3 * HOUR,
             queue_timeout: 48 * HOUR,
@@ -423,4 +424,60 @@ fn a_secret_keeps_a_branch_here_and_what_looks_like_one_is_told() {
     let both = found("a.txt and b.txt look like keys", &["2", "3"]);
     let more = Fact::Pushed { head: Some(&sha('c')), protected: &[], secret: Some(&both) };
     assert_eq!(road.hears(&more), "tell:WritePhase awaits:Checks check", "another one");
+}
+
+#[test]
+fn two_approvals_are_those_of_two_people_for_this_very_commit() {
+    let approvals = Approvals { usual: 2, protected: 2 };
+    let by = |road: &mut Road, name: &str, verdict: ReviewVerdict, by_agent: bool| {
+        road.hears(&Fact::Reviewed { sha: &sha('a'), verdict, by: name, by_agent, body: "" })
+    };
+    let (yes, no) = (ReviewVerdict::Approve, ReviewVerdict::RequestChanges);
+    let landed = "tell:Approved awaits:Queue enqueue";
+    let road = || {
+        let mut road = Road::pushed('a');
+        road.policy.approvals = approvals;
+        road.ci(&CiVerdict::Passed);
+        road
+    };
+
+    let mut two = road();
+    assert_eq!(by(&mut two, "ann", yes, false), "");
+    assert_eq!(by(&mut two, "ann", yes, false), "", "the same person twice is one approval");
+    assert_eq!(by(&mut two, "judge", yes, true), "", "the review agent is nobody");
+    assert!(!two.part.is_approved(&sha('a')));
+    assert_eq!(two.part.awaited(), Some(Awaited::Review));
+    assert_eq!(by(&mut two, "bob", yes, false), landed);
+    assert_eq!(two.part.review(), &Review::Approved { by: "ann, bob".into() });
+
+    // A push voids what was said about another commit.
+    let mut pushed = road();
+    by(&mut pushed, "ann", yes, false);
+    pushed.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    assert!(pushed.part.approvals().is_empty());
+
+    // Whoever wants changes has everybody look again.
+    let mut changed = road();
+    by(&mut changed, "ann", yes, false);
+    by(&mut changed, "bob", no, false);
+    assert!(changed.part.approvals().is_empty());
+
+    // The queue's own round trip keeps approvals: the head is the same.
+    assert_eq!(two.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
+    let again = Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None };
+    assert_eq!(two.hears(&again), "awaits:Queue enqueue");
+    assert_eq!(two.part.approvals(), ["ann", "bob"]);
+
+    // Protected paths may need more people than everything else.
+    let rows = [(ReviewMode::Human, 1, 2), (ReviewMode::Command, 1, 2), (ReviewMode::None, 1, 2)];
+    for (mode, plain, protected) in rows {
+        let approvals = Approvals { usual: 1, protected: 2 };
+        assert_eq!(
+            (approvals.needed(mode, false), approvals.needed(mode, true)),
+            (plain, protected),
+            "{mode:?}"
+        );
+    }
+    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Human, true), 2);
+    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Command, false), 1);
 }

@@ -9,7 +9,15 @@ use crate::world::{at, project};
 
 fn policy() -> Policy {
     let day = Duration::from_secs(24 * 3600);
-    Policy { auto_approve: true, look: false, people: Vec::new(), timeout: day, approval: day, renotify: day }
+    Policy {
+        auto_approve: true,
+        high_risk_approvals: 1,
+        look: false,
+        people: Vec::new(),
+        timeout: day,
+        approval: day,
+        renotify: day,
+    }
 }
 
 fn entry(shop: &str, id: &str, payload: &str, when: i64) -> Entry {

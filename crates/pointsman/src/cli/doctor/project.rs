@@ -113,6 +113,13 @@ fn not_registered(file: &Path) -> Result<Option<Project>, Check> {
 
 fn supported(project: &Project) -> Check {
     const ID: &str = "supported";
+    let lacking = match Context::enclosure() {
+        Ok(enclosure) => enclosure.people().lacks(&project.config),
+        Err(error) => Some(format!("{error:#}")),
+    };
+    if let Some(why) = lacking {
+        return Check::fail(ID, why, "edit [people] of the machine's file");
+    }
     match project.config.unsupported().as_slice() {
         [] => Check::ok(ID, "this version can do all that the configuration asks for"),
         missing => Check::fail(ID, missing.join("; "), format!("edit {}", project.config_path.display())),

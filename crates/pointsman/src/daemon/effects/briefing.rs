@@ -212,7 +212,7 @@ fn directing_comments(served: &Served, issue: Number) -> Result<Vec<Comment>, fo
             match may_direct.get(&comment.author) {
                 Some(known) => *known,
                 None => {
-                    let told = served.forge.may_direct(&comment.author)?;
+                    let told = served.may_direct(&comment.author)?;
                     may_direct.insert(comment.author.clone(), told);
                     told
                 }

@@ -72,6 +72,6 @@ impl EffectPerformer {
         let Some(issue) = issue else { return Ok(true) };
         let Some(issue) = served.forge.issue(issue)? else { return Ok(true) };
         let is_ours = filing::by_session(&issue.author) || issue.author == served.forge.me();
-        Ok(is_ours || !served.forge.may_direct(&issue.author)?)
+        Ok(is_ours || !served.may_direct(&issue.author)?)
     }
 }

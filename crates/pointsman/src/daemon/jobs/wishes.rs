@@ -73,8 +73,9 @@ fn is_approved(served: &Served, pr: &PullRequest) -> anyhow::Result<bool> {
     let required = served.required_approval(&main, head)?;
     let reviews = match required {
         Required::Nothing => Vec::new(),
-        Required::Anybody | Required::Person => served.forge.open_reviews(pr.number, Some(head))?,
+        Required::Anybody | Required::People(_) => served.forge.open_reviews(pr.number, Some(head))?,
     };
-    let accounts = Accounts { author: &pr.author, reviewer: served.forge.reviewer() };
+    let person = |account: &str| served.person(account);
+    let accounts = Accounts { author: &pr.author, reviewer: served.forge.reviewer(), person: &person };
     Ok(review::is_approved(&reviews, head, required, accounts))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::{LONG_POLL, RoomMembership};
-use pointsman_core::chat::{Ignored, listen as hear};
+use pointsman_core::chat::{Ignored, PersonMessage, listen as hear};
+use pointsman_core::people::AccountKind;
 
 use super::tell::{SendError, unread, unset};
 use super::{LISTENER, NotifierReport, send};
@@ -49,7 +50,16 @@ fn round(world: &EffectPerformer, inbox: &Inbox, served: &Served) -> Result<(), 
     let mut said = Vec::new();
     for heard in &batch.heard {
         match hear(heard, &there.me, &served.config.matrix.people) {
-            Ok(words) => said.push(words),
+            Ok(words) => {
+                let people = served.enclosure.people();
+                match people.allows(AccountKind::Chat, &words.by) {
+                    true => {
+                        let by = people.recorded(AccountKind::Chat, &words.by);
+                        said.push(PersonMessage { by, ..words });
+                    }
+                    false => tracing::info!(%project, sender = words.by, "not among [people]"),
+                }
+            }
             Err(Ignored::Own) => {}
             Err(why) => {
                 tracing::info!(%project, sender = heard.sender, event = heard.event, ?why, "not listened to")

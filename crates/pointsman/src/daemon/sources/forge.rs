@@ -236,8 +236,8 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
     }
     if let Some(question) = &task.escalation {
         for comment in answers(served, key.issue, question)? {
-            let mut input =
-                Input::new(key.clone(), Event::Answered { by: comment.author, text: comment.body });
+            let by = served.person(&comment.author).unwrap_or(comment.author);
+            let mut input = Input::new(key.clone(), Event::Answered { by, text: comment.body });
             input.dedup = Some(format!("comment:{}:{}", key.project, comment.id));
             input.answers = question.id;
             inputs.push(input);
@@ -278,11 +278,11 @@ fn ask_about_landing(served: &Served, run: &Run) -> Result<Vec<Input>, Error> {
         inputs.push(Input::of_run(run.key(), run::Event::BranchTaken { commit }));
     }
     let counts = |review: &Review| !review.dismissed && contribution.head() == Some(&review.sha);
-    inputs.extend(pr.reviews.into_iter().filter(counts).map(|review| {
-        let Review { id, sha, verdict, author: by, body, .. } = review;
+    inputs.extend(pr.reviews.into_iter().filter(counts).filter_map(|review| {
+        let (by, by_agent) = reviewer(served, &review)?;
+        let Review { id, sha, verdict, body, .. } = review;
         let dedup = Some(format!("review:{}:{id}:run-{}", run.project, run.id));
-        let by_agent = served.forge.reviewer() == Some(by.as_str());
-        Input { dedup, ..about(contribution::Event::Reviewed { sha, verdict, by, by_agent, body }) }
+        Some(Input { dedup, ..about(contribution::Event::Reviewed { sha, verdict, by, by_agent, body }) })
     }));
     Ok(inputs)
 }
@@ -310,7 +310,7 @@ pub(in crate::daemon) fn answers(
         if comment.author != me
             && after
             && matches!(bind(&id, &comment.body), Binding::To(_))
-            && served.forge.may_direct(&comment.author)?
+            && served.may_direct(&comment.author)?
         {
             answers.push(comment);
         }
@@ -336,20 +336,31 @@ fn reviews<'a>(
     task: &'a Task,
     reviews: Vec<pointsman_core::forge::Review>,
 ) -> impl Iterator<Item = Input> + 'a {
-    reviews.into_iter().filter(|r| !r.dismissed && task.contribution.head() == Some(&r.sha)).map(|review| {
-        let mut input = Input::new(
-            key.clone(),
-            Event::ReviewPosted {
-                sha: review.sha,
-                verdict: review.verdict,
-                by_agent: served.forge.reviewer() == Some(review.author.as_str()),
-                by: review.author,
-                body: review.body,
-            },
-        );
-        input.dedup = Some(format!("review:{}:{}:{}", key.project, review.id, task.claims));
-        input
-    })
+    reviews.into_iter().filter(|r| !r.dismissed && task.contribution.head() == Some(&r.sha)).filter_map(
+        |review| {
+            let (by, by_agent) = reviewer(served, &review)?;
+            let mut input = Input::new(
+                key.clone(),
+                Event::ReviewPosted {
+                    sha: review.sha,
+                    verdict: review.verdict,
+                    by_agent,
+                    by,
+                    body: review.body,
+                },
+            );
+            input.dedup = Some(format!("review:{}:{}:{}", key.project, review.id, task.claims));
+            Some(input)
+        },
+    )
+}
+
+/// The name under which a review is recorded, and whether our own account wrote it; none if its writer's word does not count.
+fn reviewer(served: &Served, review: &Review) -> Option<(String, bool)> {
+    match served.forge.reviewer() == Some(review.author.as_str()) {
+        true => Some((review.author.clone(), true)),
+        false => Some((served.person(&review.author)?, false)),
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod leftovers;
 mod network;
 mod orders;
 mod outside_ci;
+mod people;
 mod phase_file;
 mod planner;
 mod predictor;

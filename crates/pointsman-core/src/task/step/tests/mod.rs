@@ -26,6 +26,7 @@ fn policy() -> Policy {
     Policy {
         has_ci: true,
         review: ReviewMode::Human,
+        approvals: crate::part::contribution::Approvals::default(),
         ci_timeout: Duration::from_secs(1800),
         review_timeout: 3 * HOUR,
         escalation_renotify: 6 * HOUR,
