@@ -2,6 +2,7 @@
 
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::{ReceiptLine, Step, Verified};
 use pointsman_core::task::CiVerdict;
 use serde::{Deserialize, Serialize};
 
@@ -91,5 +92,21 @@ impl From<&CiVerdict> for CheckStatus {
             CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } => Self::Infra,
             CiVerdict::TimedOut { .. } => Self::TimedOut,
         }
+    }
+}
+
+/// One line of a receipt: what was run on a pull request, on which commit, with what result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub step: Step,
+    pub sha: Option<Sha>,
+    pub result: Verified,
+    pub text: String,
+}
+
+impl From<&ReceiptLine> for Receipt {
+    fn from(line: &ReceiptLine) -> Self {
+        let ReceiptLine { step, sha, result, text } = line.clone();
+        Self { step, sha, result, text }
     }
 }

@@ -9,6 +9,7 @@ use pointsman_core::task::{ReviewVerdict, State};
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
+use crate::evidence::Receipt;
 
 /// An issue with its comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,9 @@ pub struct PullRequest {
     pub reviews: Vec<Review>,
     pub comments: Vec<Comment>,
     pub author: String,
+    /// What was run on it; empty where nobody looked.
+    #[serde(default)]
+    pub receipt: Vec<Receipt>,
 }
 
 impl PullRequest {
@@ -87,6 +91,7 @@ impl PullRequest {
             reviews: pr.reviews.iter().map(Review::from).collect(),
             comments: comments.iter().map(Comment::from).collect(),
             author: pr.author.clone(),
+            receipt: Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
+use crate::evidence::Receipt;
 
 /// A question to a person, with the commands that settle it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Question {
     /// Hosts that the session that asks was refused, a sentence each.
     #[serde(default)]
     pub refused: Vec<String>,
+    /// What was run on the pull request that is to be reviewed.
+    #[serde(default)]
+    pub receipt: Vec<Receipt>,
     pub asked_at: Time,
     /// How often it was asked.
     pub asked: u32,
@@ -80,6 +84,7 @@ impl Question {
             session: source.session.clone(),
             outside: Vec::new(),
             refused: Vec::new(),
+            receipt: Vec::new(),
             asked_at: asked.asked_at.into(),
             asked: asked.notices,
             remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),

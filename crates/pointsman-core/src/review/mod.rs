@@ -5,6 +5,7 @@
 //! * `patch`: a change, line by line; `paths`: kinds of paths; `secrets`: texts that look like secrets; `facts`:
 //!   conclusions from these without a model
 //! * `approval`: whose review counts, and for what
+//! * `receipt`: what was run on a contribution, and with what result
 //! * `answer`: the strict reader of a reviewer's answer; `outcome`: what is posted. Facts can only make it more
 //!   careful
 //!
@@ -17,6 +18,7 @@ mod outcome;
 mod patch;
 mod paths;
 mod plan;
+mod receipt;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, may_hold_secrets, path_matches, protected};
 pub use plan::{Attempt, Ci, Next, ReviewFacts, closes, plan};
+pub use receipt::{GateRun, ReceiptLine, SetupRun, Step, Verified, receipt};
 pub use secrets::{Secret, SecretKind, blank_secrets, secrets, secrets_in};
 
 /// The role whose sessions review.

@@ -33,6 +33,7 @@ pub mod prompt;
 pub mod question;
 pub mod queue;
 pub mod reason;
+pub mod receipt;
 pub mod relay;
 pub mod report;
 pub mod review;

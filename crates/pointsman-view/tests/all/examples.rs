@@ -29,6 +29,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+#[path = "evidence_example.rs"]
+mod evidence_example;
 #[path = "report_example.rs"]
 mod report_example;
 
@@ -479,6 +481,7 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         reviews: vec![review],
         comments: vec![comment],
         author: text("dev"),
+        receipt: vec![evidence_example::receipt()],
     };
     all.insert("forge issue show", shown([issue.clone()]));
     let comments = [Commented::Issue(issue), Commented::PullRequest(pr.clone())];
@@ -673,6 +676,7 @@ fn question() -> inbox::Question {
         session: Some(text("dev-shop-3.1")),
         outside: vec![text("dev-shop-3.1")],
         refused: vec![text("the sandbox refused example.org:443 once: nobody listed it")],
+        receipt: vec![evidence_example::receipt()],
         asked_at: at(),
         asked: 2,
         remind_at: Some(at()),

@@ -13,8 +13,9 @@ use std::time::Duration;
 use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
-use pointsman_core::config::ForgeHome;
+use pointsman_core::config::{Config, ForgeHome};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::{self, GateRun, ReceiptLine, SetupRun, Verified};
 use pointsman_core::task::{CiVerdict, Task};
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
@@ -115,6 +116,43 @@ pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), 
             Ok(())
         }
         text => context.out.line(clean_block(text, DIFF_BYTES)),
+    }
+}
+
+/// The receipt of a task's contribution, as the store has it.
+pub(crate) fn receipt_of(store: &Store, config: &Config, task: &Task) -> Result<Vec<ReceiptLine>, Failure> {
+    let part = &task.contribution;
+    let entries = store.queue_entries(&task.key.project, EntryScope::All)?;
+    let of_head = entries.iter().rev().find(|entry| Some(&entry.head) == part.head());
+    let gate = of_head.map(|entry| {
+        let result = match entry.status {
+            EntryStatus::Landed => Verified::Passed,
+            EntryStatus::Red => Verified::Failed,
+            EntryStatus::Testing => Verified::Running,
+            EntryStatus::Queued
+            | EntryStatus::Building
+            | EntryStatus::Conflict
+            | EntryStatus::Stale
+            | EntryStatus::Removed => Verified::Unverified,
+        };
+        GateRun { candidate: entry.candidate.clone(), result }
+    });
+    let setup = match (task.setup_failures, task.session.generation) {
+        (1.., _) => SetupRun::Failed,
+        (0, 1..) => SetupRun::Passed,
+        (0, 0) => SetupRun::None,
+    };
+    Ok(review::receipt(part, config, setup, gate.as_ref()))
+}
+
+/// The receipt of a pull request; empty if it is not that of a task.
+pub(crate) fn receipt(context: &Context, number: Number) -> Result<Vec<ReceiptLine>, Failure> {
+    let Some(store) = context.store()? else { return Ok(Vec::new()) };
+    let source = Source::of(context)?;
+    let task = store.tasks(Some(&source.project.config.name))?;
+    match task.iter().find(|task| task.contribution.pr() == Some(number)) {
+        Some(task) => receipt_of(&store, &source.project.config, task),
+        None => Ok(Vec::new()),
     }
 }
 

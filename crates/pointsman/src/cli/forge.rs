@@ -474,7 +474,10 @@ impl Pr {
                 forge_text::pulls(context, &pulls)
             }
             Self::Show { number } => {
-                forge_text::pull(context, &ask(context, ForgeCommand::ShowPull { number })?)
+                let pull: view::PullRequest = ask(context, ForgeCommand::ShowPull { number })?;
+                // A session sees no database.
+                let receipt = evidence::receipt(context, number).unwrap_or_default();
+                forge_text::shown_pull(context, pull, &receipt)
             }
             Self::Review { number, verdict, body, head } => {
                 let verdict = verdict.get();

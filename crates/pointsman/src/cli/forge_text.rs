@@ -2,8 +2,11 @@
 
 use pointsman_core::forge::{CheckState, IssueState};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::ReceiptLine;
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::text::{clean_block, clean_line, show_html_comments};
+use pointsman_core::words;
+use pointsman_view::evidence::Receipt;
 use pointsman_view::forge::{BoardItem, Checks, Comment, Issue, PullRequest};
 use serde::Serialize;
 
@@ -112,6 +115,16 @@ pub(crate) fn pulls(context: &Context, pulls: &[PullRequest]) -> Result<(), Fail
         ]);
     }
     context.out.table(&table, "No pull requests.")
+}
+
+/// Prints one pull request with its receipt and its reviews.
+pub(crate) fn shown_pull(context: &Context, pr: PullRequest, receipt: &[ReceiptLine]) -> Result<(), Failure> {
+    let shown = PullRequest { receipt: receipt.iter().map(Receipt::from).collect(), ..pr };
+    pull(context, &shown)?;
+    if context.out.is_json() {
+        return Ok(());
+    }
+    receipt.iter().try_for_each(|line| context.out.line(format!("receipt  {}", words::receipt::line(line))))
 }
 
 /// Prints one pull request with its reviews.

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
+use pointsman_core::ids::TaskKey;
 use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Ranked, Urgency};
+use pointsman_core::review::ReceiptLine;
 use pointsman_core::task::Task;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
 use pointsman_store::{ProjectRow, SessionRow, SessionScope, Store};
+use pointsman_view::evidence::Receipt;
 use pointsman_view::inbox as view;
 
 use super::context::Context;
@@ -160,6 +163,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         let view = |ranked: &Ranked| view::Question {
             outside: worked_outside(&rows, &ranked.asked),
             refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
+            receipt: receipt(context, &ranked.asked).iter().map(Receipt::from).collect(),
             ..shown(ranked)
         };
         let views: Vec<view::Question> = questions.iter().map(view).collect();
@@ -195,15 +199,35 @@ fn refused_hosts(context: &Context, asked: &Question) -> Result<Vec<String>, Fai
     Ok(Context::enclosure()?.refused_session(session, &paths))
 }
 
+/// What was run on the pull request that is to be reviewed. What cannot be read is not shown.
+fn receipt(context: &Context, asked: &Question) -> Vec<ReceiptLine> {
+    let read = || -> Result<Vec<ReceiptLine>, Failure> {
+        let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else {
+            return Ok(Vec::new());
+        };
+        let Some(store) = context.store()? else { return Ok(Vec::new()) };
+        let key = TaskKey { project: asked.source.project.clone(), issue };
+        let row = store.project(&key.project)?;
+        let project = row.and_then(|row| Project::load(&row.config_path).ok());
+        match (store.task(&key)?, project) {
+            (Some(task), Some(project)) => evidence::receipt_of(&store, &project.config, &task),
+            _ => Ok(Vec::new()),
+        }
+    };
+    read().unwrap_or_default()
+}
+
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
     let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
     let outside = worked_outside(&rows, &asked);
     let refused = refused_hosts(context, &asked)?;
+    let receipt = receipt(context, &asked);
     if context.out.is_json() {
+        let receipt = receipt.iter().map(Receipt::from).collect();
         let ranked = rank(context, &store, vec![asked])?;
         return match ranked.first() {
-            Some(ranked) => context.out.value(&view::Question { outside, refused, ..shown(ranked) }),
+            Some(ranked) => context.out.value(&view::Question { outside, refused, receipt, ..shown(ranked) }),
             None => Ok(()),
         };
     }
@@ -221,6 +245,7 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
         lines.push(format!("outside  {} worked without a sandbox", outside.join(", ")));
     }
     lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
+    lines.extend(receipt.iter().map(|line| format!("receipt  {}", words::receipt::line(line))));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
     lines.extend(size.map(|size| format!("changes  {}", words::page::lines(size))));
     if held_up > 0 {

@@ -119,3 +119,41 @@ fn e2e_what_is_not_there_is_not_found() {
     assert_eq!(daemon.run(&["ci", "logs"]).code, Some(2));
     assert_eq!(daemon.run(&["ci", "logs", &issue, "--step", "test"]).code, Some(2));
 }
+
+#[test]
+fn e2e_a_receipt_says_what_was_run_and_what_nobody_ran() {
+    let daemon = shop().reviewed().start();
+    let land = "expect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done";
+    let issue = daemon.file_issue("Apples", &format!("{}\n{land}", adds("apples")));
+    let task = daemon.wait_in_review(issue);
+    let (pr, head) = (task["pr"].to_string(), task["head_sha"].clone());
+    let receipt = |shown: &serde_json::Value| -> Vec<(String, String, serde_json::Value)> {
+        let lines = shown["receipt"].as_array().cloned().unwrap_or_default();
+        let word = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        lines.iter().map(|line| (word(line, "step"), word(line, "result"), line["sha"].clone())).collect()
+    };
+    let line =
+        |step: &str, result: &str, sha: &serde_json::Value| (step.to_owned(), result.to_owned(), sha.clone());
+    let null = serde_json::Value::Null;
+    let waits =
+        [line("ci", "passed", &head), line("review", "unverified", &null), line("gate", "unverified", &null)];
+    assert_eq!(receipt(&daemon.json(&["forge", "pr", "show", &pr])), waits);
+    let asked = daemon.wait_for("the question is in the inbox", || {
+        daemon.json(&["inbox"]).as_array().and_then(|all| all.first().cloned())
+    });
+    assert_eq!(receipt(&asked), waits);
+    let shown = daemon.run(&["inbox", "show", &asked["id"].to_string()]).stdout;
+    assert!(shown.contains("receipt  review UNVERIFIED: nobody has reviewed the present head"), "{shown}");
+    assert!(shown.contains("receipt  ci passed on"), "{shown}");
+
+    daemon.approve(issue);
+    daemon.wait_closed(issue);
+    let landed = daemon.json(&["forge", "pr", "show", &pr]);
+    let merged = landed["merge_sha"].clone();
+    assert_eq!(
+        receipt(&landed),
+        [line("ci", "passed", &head), line("review", "passed", &head), line("gate", "passed", &merged)]
+    );
+    let shown = daemon.run(&["forge", "pr", "show", &pr]).stdout;
+    assert!(shown.contains("receipt  gate passed on") && !shown.contains("UNVERIFIED"), "{shown}");
+}

@@ -1,0 +1,15 @@
+//! An example of a receipt, for the views that have one.
+
+use pointsman_core::ids::Sha;
+use pointsman_core::review::{Step, Verified};
+use pointsman_view::evidence;
+
+/// A line of a receipt.
+pub(super) fn receipt() -> evidence::Receipt {
+    evidence::Receipt {
+        step: Step::Ci,
+        sha: Sha::new(&"a".repeat(40)),
+        result: Verified::Passed,
+        text: "CI passed".to_owned(),
+    }
+}
