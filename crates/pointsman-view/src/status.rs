@@ -21,8 +21,11 @@ use crate::vault::Action;
 /// Everything at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// None if no daemon runs.
+    /// None if no daemon runs, or if it does not answer.
     pub daemon: Option<Daemon>,
+    /// Whether a daemon runs that does not answer. Then everything else is what its database says.
+    #[serde(default)]
+    pub daemon_silent: bool,
     pub state_dir: PathBuf,
     pub projects: Vec<Project>,
     pub needs_a_person: Vec<Task>,

@@ -174,6 +174,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     let status = status::Status {
         daemon: Some(daemon),
+        daemon_silent: false,
         state_dir: PathBuf::from("state"),
         projects: vec![project],
         needs_a_person: vec![task()],

@@ -25,7 +25,7 @@ use super::daemon_client::{self, AnsweredBy};
 use super::failure::{Code, Failure};
 use super::out::Out;
 use crate::control::client;
-use crate::control::protocol::Request;
+use crate::control::protocol::{Reply, Request};
 use crate::enclosure::Enclosure;
 use crate::paths::Paths;
 use crate::project::{self, Project};
@@ -38,6 +38,26 @@ const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
 
 /// So much of a text is masked at once.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// The result of a look for the daemon.
+#[derive(Debug)]
+pub(crate) enum Reached {
+    Running(Daemon),
+    /// It runs, and does not answer.
+    Silent,
+    NotRunning,
+}
+
+fn reached(answer: Result<Reply, client::Error>) -> Result<Reached, Failure> {
+    match answer {
+        Ok(reply) => daemon_client::view(reply).map(Reached::Running),
+        Err(client::Error::NotRunning) => Ok(Reached::NotRunning),
+        Err(client::Error::Silent) => Ok(Reached::Silent),
+        Err(error @ client::Error::Broken(_)) => {
+            Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
+        }
+    }
+}
 
 /// The surroundings of a command: where it prints, its files, its project.
 #[derive(Clone, Debug)]
@@ -323,7 +343,11 @@ impl Context {
         let text = known().mask(text);
         let mut masked = String::with_capacity(text.len());
         // A session may not ask, and without a daemon nobody answers: then that is all that can be known.
-        let ask = |piece: &str| self.ask_daemon::<String>(&Request::Mask { text: piece.to_owned() }).ok();
+        let look = |request: &Request| client::look(&self.paths.control_socket(), request);
+        let ask = |piece: &str| {
+            let reply = look(&Request::Mask { text: piece.to_owned() }).ok()?;
+            daemon_client::view::<String>(reply).ok()
+        };
         for piece in pieces(&text) {
             match ask(piece) {
                 Some(piece) => masked.push_str(&piece),
@@ -343,15 +367,17 @@ impl Context {
         remote::webhook(&self.paths, config, ENVIRONMENT)
     }
 
-    /// The daemon that runs, if one does.
+    /// The daemon that runs, if one does. It is given time to answer, because somebody wants it to do something.
     pub(crate) fn running_daemon(&self) -> Result<Option<Daemon>, Failure> {
-        match client::ask(&self.paths.control_socket(), &Request::Status) {
-            Ok(reply) => daemon_client::view(reply).map(Some),
-            Err(client::Error::NotRunning) => Ok(None),
-            Err(error @ client::Error::Broken(_)) => {
-                Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
-            }
+        match reached(client::ask(&self.paths.control_socket(), &Request::Status))? {
+            Reached::Running(daemon) => Ok(Some(daemon)),
+            Reached::Silent | Reached::NotRunning => Ok(None),
         }
+    }
+
+    /// Looks for the daemon, and does not wait for one that is frozen.
+    pub(crate) fn reach_daemon(&self) -> Result<Reached, Failure> {
+        reached(client::look(&self.paths.control_socket(), &Request::Status))
     }
 
     /// The directory of the user's settings.

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use pointsman_core::words;
 use serde::de::DeserializeOwned;
 
 use super::context::is_enclosed;
 use super::failure::{Code, Failure};
+use super::out::Out;
 use crate::control::client;
 use crate::control::protocol::{Reply, Request};
 use crate::paths::Paths;
@@ -32,6 +34,9 @@ pub(crate) enum AnsweredBy {
 /// Asks the daemon; without one, acts in its place.
 #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
 pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<(V, AnsweredBy), Failure> {
+    if let Some(reply) = beside_a_silent_daemon(paths, request)? {
+        return view(reply).map(|view| (view, AnsweredBy::Daemon));
+    }
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
         match patiently(paths, request) {
@@ -39,7 +44,7 @@ pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Resu
             // A session inside a sandbox cannot act in the daemon's place.
             Err(client::Error::NotRunning) if is_enclosed(paths) => return Err(not_running()),
             Err(client::Error::NotRunning) => {}
-            Err(error @ client::Error::Broken(_)) => return Err(broken(error)),
+            Err(error @ (client::Error::Broken(_) | client::Error::Silent)) => return Err(broken(error)),
         }
         match crate::daemon::answer_alone(paths, request) {
             Ok(reply) => return view(reply).map(|view| (view, AnsweredBy::Alone)),
@@ -55,8 +60,30 @@ pub(crate) fn ask_daemon<V: DeserializeOwned>(paths: &Paths, request: &Request) 
     match patiently(paths, request) {
         Ok(reply) => view(reply),
         Err(client::Error::NotRunning) => Err(not_running()),
-        Err(error @ client::Error::Broken(_)) => Err(broken(error)),
+        Err(error @ (client::Error::Broken(_) | client::Error::Silent)) => Err(broken(error)),
     }
+}
+
+/// The answer to a request that only reads, if a daemon runs and does not give it: the databases are read instead. None for every
+/// other request, and if the daemon answers or does not run.
+fn beside_a_silent_daemon(paths: &Paths, request: &Request) -> Result<Option<Reply>, Failure> {
+    let reads = matches!(request, Request::Forge { command, .. } if command.only_reads());
+    if !reads || is_enclosed(paths) {
+        return Ok(None);
+    }
+    match client::look(&paths.control_socket(), request) {
+        Ok(reply) => Ok(Some(reply)),
+        Err(client::Error::Silent) => {
+            say_silent();
+            Ok(Some(crate::daemon::read_alone(paths, request)?))
+        }
+        Err(client::Error::NotRunning | client::Error::Broken(_)) => Ok(None),
+    }
+}
+
+/// Tells people that what they see is only what is on the disk.
+pub(crate) fn say_silent() {
+    Out::new(false).say(words::daemon::process::silent());
 }
 
 /// Asks the daemon. A session inside a sandbox can neither act in its place nor start one: it waits for a daemon that is being

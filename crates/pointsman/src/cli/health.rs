@@ -1,5 +1,7 @@
 //! The health of the machine and of a project.
 
+use std::path::Path;
+
 use clap::Args;
 use pointsman_core::health::assess;
 use pointsman_core::text::clean_line;
@@ -10,7 +12,7 @@ use super::failure::Failure;
 use super::style::{BAD, GOOD, WAITING};
 use super::{daemon_client, time};
 use crate::control::client;
-use crate::control::protocol::{Fix, Request};
+use crate::control::protocol::{Fix, Reply, Request};
 use crate::daemon::factory::{collect, memory, tails, whole_machine};
 use crate::project::Project;
 
@@ -41,15 +43,27 @@ impl Arguments {
             context.people_only("remedying")?;
         }
         let request = Request::Health { project: project.config.name.clone(), fix };
-        let health = match client::ask(&context.paths.control_socket(), &request) {
+        let health = match ask_or_look(&context.paths.control_socket(), &request, fix) {
             Ok(reply) => daemon_client::view(reply)?,
             Err(client::Error::NotRunning) if fix == Fix::No => look(context, &project)?,
+            Err(client::Error::Silent) => {
+                daemon_client::say_silent();
+                look(context, &project)?
+            }
             Err(client::Error::NotRunning) => context.ask_daemon(&request)?,
             Err(error @ client::Error::Broken(_)) => {
                 return Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))));
             }
         };
         if context.out.is_json() { context.out.value(&health) } else { print(context, &health, fix) }
+    }
+}
+
+/// Asks the daemon. Only whoever wants a remedy waits for one that is frozen.
+fn ask_or_look(socket: &Path, request: &Request, fix: Fix) -> Result<Reply, client::Error> {
+    match fix {
+        Fix::No => client::look(socket, request),
+        Fix::Dry | Fix::Do => client::ask(socket, request),
     }
 }
 

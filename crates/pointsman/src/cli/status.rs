@@ -17,7 +17,7 @@ use pointsman_view::status as view;
 use pointsman_view::task::Task as TaskView;
 use pointsman_view::vault::Action;
 
-use super::context::Context;
+use super::context::{Context, Reached};
 use super::failure::Failure;
 use super::out::terminal_width;
 use super::table::cut;
@@ -67,6 +67,8 @@ struct ProjectSummary {
 /// Everything that is shown.
 struct Glance {
     daemon: Option<view::Daemon>,
+    /// It runs, and does not answer.
+    is_daemon_silent: bool,
     halted: Option<view::Halted>,
     projects: Vec<ProjectSummary>,
     /// Open questions, in the order of the inbox.
@@ -78,8 +80,14 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         // A configuration that is found here registers its project; a wrong one is told.
         let here = context.project_if_any()?;
+        let (daemon, is_daemon_silent) = match context.reach_daemon()? {
+            Reached::Running(daemon) => (Some(daemon), false),
+            Reached::Silent => (None, true),
+            Reached::NotRunning => (None, false),
+        };
         let mut glance = Glance {
-            daemon: context.running_daemon()?,
+            is_daemon_silent,
+            daemon,
             halted: daemon::halt::in_force(&context.paths),
             projects: Vec::new(),
             questions: Vec::new(),
@@ -242,6 +250,7 @@ fn print_json(context: &Context, glance: Glance) -> Result<(), Failure> {
         running: projects.iter().flat_map(running).collect(),
         waiting: projects.iter().flat_map(waiting).collect(),
         daemon: glance.daemon,
+        daemon_silent: glance.is_daemon_silent,
         halted: glance.halted,
     })
 }
@@ -304,6 +313,10 @@ fn daemon_lines(context: &Context, glance: &Glance) -> Result<(), Failure> {
             status.version,
             time::local(status.started_at.0)
         ))?,
+        None if glance.is_daemon_silent => {
+            let hint = words::daemon::process::wake_silent();
+            out.line(format!("{bad}daemon does not answer{bad:#}  {quiet}{hint}{quiet:#}"))?
+        }
         None => {
             out.line(format!("{bad}daemon not running{bad:#}  {quiet}start it: pointsman up{quiet:#}"))?
         }

@@ -10,11 +10,17 @@ use super::protocol::{Reply, Request};
 /// A command that changes something may have to wait for git or a disk.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
 
+/// A command that only reads goes on without the daemon after this long. A daemon at work answers in milliseconds.
+const LOOK_LIMIT: Duration = Duration::from_millis(1700);
+
 /// A reason why the daemon gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the daemon is not running")]
     NotRunning,
+    /// It listens, and says nothing: it is stopped, or the machine is far too busy. Only a [`look`] finds that out.
+    #[error("the daemon runs, but it does not answer")]
+    Silent,
     /// It was reached, and then something broke; whether it acted is unknown.
     #[error("the daemon did not answer")]
     Broken(#[source] std::io::Error),
@@ -33,10 +39,23 @@ pub fn answers(socket: &Path) -> bool {
 
 /// Asks the daemon behind `socket`.
 pub fn ask(socket: &Path, request: &Request) -> Result<Reply, Error> {
+    ask_within(socket, request, REPLY_LIMIT)
+}
+
+/// Asks the daemon for something that changes nothing, and does not wait for one that is frozen.
+pub fn look(socket: &Path, request: &Request) -> Result<Reply, Error> {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    match ask_within(socket, request, LOOK_LIMIT) {
+        Err(Error::Broken(error)) if matches!(error.kind(), TimedOut | WouldBlock) => Err(Error::Silent),
+        answer => answer,
+    }
+}
+
+fn ask_within(socket: &Path, request: &Request, limit: Duration) -> Result<Reply, Error> {
     let mut stream = UnixStream::connect(socket).map_err(|_| Error::NotRunning)?;
     let mut talk = || -> std::io::Result<Reply> {
-        stream.set_read_timeout(Some(REPLY_LIMIT))?;
-        stream.set_write_timeout(Some(REPLY_LIMIT))?;
+        stream.set_read_timeout(Some(limit))?;
+        stream.set_write_timeout(Some(limit))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line)?;

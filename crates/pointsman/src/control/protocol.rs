@@ -433,6 +433,30 @@ pub enum ForgeCommand {
     SetCheck { sha: Sha, name: String, state: CheckState },
 }
 
+impl ForgeCommand {
+    /// Whether it changes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        match self {
+            Self::ListIssues { .. }
+            | Self::ShowIssue { .. }
+            | Self::ListPulls { .. }
+            | Self::ShowPull { .. }
+            | Self::ListBoard
+            | Self::ListChecks { .. } => true,
+            Self::CreateIssue { .. }
+            | Self::CreatePull { .. }
+            | Self::Comment { .. }
+            | Self::Label { .. }
+            | Self::SetIssueOpen { .. }
+            | Self::Review { .. }
+            | Self::ClosePull { .. }
+            | Self::MergePull { .. }
+            | Self::SetBoard { .. }
+            | Self::SetCheck { .. } => false,
+        }
+    }
+}
+
 /// The daemon's answer to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]

@@ -73,4 +73,5 @@ pub(crate) use own_identity::FILE as IDENTITY_FILE;
 pub use projects::{accepted_config, read_config};
 pub(crate) use served::phases_of;
 pub(crate) use sources::hooks::conversation_name;
+pub(crate) use start::read_alone;
 pub use start::{NotAPerson, OnlyQueue, Options, answer_alone, run};

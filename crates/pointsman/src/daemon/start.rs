@@ -427,6 +427,33 @@ fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Answers a command that reads from the embedded forge while the daemon does not answer. It takes no lock: nothing is written.
+pub(crate) fn read_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
+    let caller = Peers::of_command(paths, people(ENVIRONMENT)?)?.ourselves();
+    let request = match may(&caller, request) {
+        Access::Allowed(request) => request,
+        // Only the daemon can look at the condition.
+        Access::AllowedIf(..) => {
+            return Ok(failed(FailureKind::Failed, words::daemon::process::silent().to_owned()));
+        }
+        Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
+    };
+    let Request::Forge { project, command } = &*request else {
+        return Ok(failed(FailureKind::Failed, words::daemon::process::silent().to_owned()));
+    };
+    let store = Store::open_for_command(&paths.database())?;
+    let Some(row) = store.project(project)? else {
+        return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(project)));
+    };
+    let config = super::accepted_config(&store, &row)?;
+    if !config.forge.kind.is_embedded() || !command.only_reads() {
+        return Ok(failed(FailureKind::Failed, words::daemon::process::silent().to_owned()));
+    }
+    let git = Git::open(paths.state())?;
+    let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
+    Ok(embedded_forge::run_command(&forge, command))
+}
+
 /// Carries out a command while no daemon runs: takes its place for a moment.
 pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     // There is no daemon to look at us, so we look at ourselves, by the same rules. Whoever is refused leaves no trace.

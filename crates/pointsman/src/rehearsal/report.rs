@@ -77,7 +77,7 @@ impl Reporter {
                 Ok(Reply::Done { .. }) => return Ok(()),
                 Ok(Reply::Failed { message, .. }) => return Err(message),
                 Err(error) if Instant::now() >= deadline => return Err(error.to_string()),
-                Err(client::Error::NotRunning | client::Error::Broken(_)) => {
+                Err(client::Error::NotRunning | client::Error::Silent | client::Error::Broken(_)) => {
                     std::thread::park_timeout(PAUSE);
                 }
             }

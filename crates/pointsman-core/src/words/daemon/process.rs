@@ -10,6 +10,16 @@ pub fn own_program_unknown() -> &'static str {
     "this program cannot find itself"
 }
 
+/// A daemon that is there and says nothing, to somebody who only reads.
+pub fn silent() -> &'static str {
+    "The daemon does not answer. This is what its database says."
+}
+
+/// The way to find out about such a daemon.
+pub fn wake_silent() -> &'static str {
+    "its process is stopped or hangs: look at its log, wake it (`kill -CONT PID`), or end it and run `pointsman up`"
+}
+
 /// A tmux that does not come up.
 pub fn no_tmux() -> &'static str {
     "the tmux server cannot be started"

@@ -107,8 +107,11 @@ fn filesystem(path: &Path) -> String {
 
 fn daemon(context: &Context) -> Check {
     const ID: &str = "daemon";
-    match client::ask(&context.paths.control_socket(), &Request::Status) {
+    match client::look(&context.paths.control_socket(), &Request::Status) {
         Ok(_) => Check::ok(ID, "running"),
+        Err(error @ client::Error::Silent) => {
+            Check::fail(ID, error.to_string(), words::daemon::process::wake_silent())
+        }
         Err(client::Error::Broken(error)) => Check::fail(
             ID,
             format!("it does not answer: {error}"),

@@ -1,6 +1,9 @@
 //! People steer.
 
-use super::{LAND, adds, shop};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{LAND, adds, clean, shop};
 
 #[test]
 fn e2e_a_paused_task_goes_on_where_it_was() {
@@ -70,4 +73,54 @@ fn e2e_a_task_paused_in_the_queue_does_not_land() {
     daemon.json(&["task", "resume", &number]);
     daemon.wait_closed(issue);
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+}
+
+/// Nobody who only wants to look waits for a daemon that is frozen.
+#[test]
+fn e2e_reading_commands_answer_while_the_daemon_is_frozen_and_say_so() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    let frozen = Frozen::new(daemon.pid());
+    let number = issue.to_string();
+    let forge: &[&[&str]] = &[
+        &["forge", "issue", "list", "--state", "all"],
+        &["forge", "issue", "show", &number],
+        &["forge", "pr", "list", "--state", "all"],
+    ];
+    for command in forge.iter().chain(&[&["health"][..]]) {
+        let answer = daemon.run(command);
+        assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+        assert!(answer.stderr.contains("The daemon does not answer."), "{command:?}: {answer:?}");
+    }
+    assert!(daemon.run(forge[0]).stdout.contains("Apples"));
+    let status = daemon.json(&["status"]);
+    assert_eq!((&status["daemon"], &status["daemon_silent"]), (&Value::Null, &Value::Bool(true)));
+    assert!(daemon.run(&["status"]).stdout.contains("daemon does not answer"));
+    let check = |name: &str| {
+        let doctor: Value = serde_json::from_str(&daemon.run(&["doctor", "--json"]).stdout).unwrap();
+        let checks = doctor["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["id"] == name).unwrap()
+    };
+    assert_eq!(check("daemon")["status"], "fail");
+    drop(frozen);
+    let status = daemon.json(&["status"]);
+    assert_eq!((&status["daemon"]["pid"], &status["daemon_silent"]), (&daemon.pid().into(), &false.into()));
+}
+
+/// A process that is stopped until this goes.
+struct Frozen(Pid);
+
+impl Frozen {
+    fn new(pid: u32) -> Self {
+        let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
 }
