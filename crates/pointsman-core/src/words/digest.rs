@@ -1,9 +1,9 @@
-//! To people, once a day: how things stand.
+//! The daily digest for people.
 
 use crate::ids::ProjectName;
 use crate::task::Notice;
 
-/// More lines of one part are not told.
+/// The most lines of one part.
 const LINES: usize = 5;
 
 /// The parts of a digest, a line for each thing.

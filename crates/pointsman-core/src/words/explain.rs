@@ -1,6 +1,6 @@
 //! The facts behind a task's state, in words.
 //!
-//! Nothing is decided here; it only tells what [`crate::task::step`] has decided on.
+//! This module decides nothing. It describes what [`crate::task::step`] has decided.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct PendingEffect {
     pub attempts: u32,
     /// What went wrong the last time.
     pub error: Option<String>,
-    /// When it is tried next; zero is at once.
+    /// The time of the next try; zero means immediately.
     pub not_before: Timestamp,
 }
 
@@ -58,7 +58,7 @@ pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<Str
     facts.extend(task.reason.as_ref().map(|reason| format!("reason: {}", clean_line(reason, QUOTE_CHARS))));
     facts.extend(dependencies(task));
     if task.state == State::Backlog && !config.roles.dev.enabled {
-        facts.push("nothing begins by itself: roles.dev.enabled is false".to_owned());
+        facts.push("no task starts automatically because roles.dev.enabled is false".to_owned());
     }
     facts.extend(session(task, around.now));
     facts.extend(tree(task, config));
@@ -72,7 +72,7 @@ pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<Str
     facts.push(review(task, config));
     facts.extend(question(task, around.now));
     facts.extend(used_up(task, config));
-    facts.extend(task.ends_at().map(|at| format!("this state ends by itself {}", when(at, around.now))));
+    facts.extend(task.ends_at().map(|at| format!("this state times out {}", when(at, around.now))));
     facts.extend(around.effects.iter().map(|pending| order(pending, around.now)));
     facts.extend(around.unheard.iter().map(unheard));
     facts
@@ -84,23 +84,26 @@ fn dependencies(task: &Task) -> Option<String> {
             .then(|| "all dependencies are closed".to_owned());
     }
     let open: Vec<String> = task.open_dependencies.iter().map(|n| format!("#{n}")).collect();
-    Some(format!("depends on {}, still open", open.join(", ")))
+    Some(format!("depends on {}, which must be closed first", open.join(", ")))
 }
 
 fn session(task: &Task, now: Timestamp) -> Vec<String> {
     let name = task.key.session(task.session.generation);
     let mut facts = vec![match task.session.stage {
-        Stage::None if task.session.generation == 0 => "no session was ever started".to_owned(),
+        Stage::None if task.session.generation == 0 => "no session has been started yet".to_owned(),
         Stage::None => format!("session {name} has ended"),
-        Stage::Starting => format!("session {name} is being started"),
+        Stage::Starting => format!("session {name} is starting"),
         Stage::Alive => format!("session {name} is alive"),
-        Stage::Ending => format!("session {name} is being ended"),
+        Stage::Ending => format!("session {name} is being stopped"),
     }];
     facts.extend(
-        task.session.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))),
+        task.session
+            .restart_at
+            .map(|at| format!("waiting before the next session, which starts {}", when(at, now))),
     );
     if task.session.idle_looks > 0 {
-        facts.push(format!("the agent sat idle at its prompt for {} looks", task.session.idle_looks));
+        facts
+            .push(format!("the agent was idle at its prompt in {} checks in a row", task.session.idle_looks));
     }
     facts
 }
@@ -109,19 +112,19 @@ fn tree(task: &Task, config: &Config) -> Vec<String> {
     let mut facts = Vec::new();
     if task.session.stage == Stage::Starting && !config.tree.setup.is_empty() {
         facts.push(
-            "its working tree is set up before the agent starts, unless that was done before".to_owned(),
+            "the working tree is set up before the agent starts, unless that is already done".to_owned(),
         );
     }
     if task.setup_failures > 0 {
         let issue = task.key.issue;
         let failed = times(task.setup_failures);
         facts.push(format!(
-            "the set-up of its working tree failed {failed}; see pointsman session logs {issue} --setup"
+            "the set-up of the working tree failed {failed}; `pointsman session logs {issue} --setup` shows the log"
         ));
     }
     if !task.ports.is_empty() {
         let ports: Vec<String> = task.ports.iter().map(u16::to_string).collect();
-        facts.push(format!("its sessions have the ports {}", ports.join(", ")));
+        facts.push(format!("reserved ports: {}", ports.join(", ")));
     }
     facts
 }
@@ -129,23 +132,23 @@ fn tree(task: &Task, config: &Config) -> Vec<String> {
 fn context(task: &Task, config: &Config) -> Option<String> {
     let gauge = task.session.context.gauge?;
     let source = match gauge.source {
-        Source::StatusLine => "by its status line",
-        Source::Transcript => "by its transcript",
-        Source::Symptoms => "by its symptoms",
+        Source::StatusLine => "according to its status line",
+        Source::Transcript => "according to its transcript",
+        Source::Symptoms => "judging by its symptoms",
     };
     let follows = match Policy::new(config).session.marks.urgency(gauge) {
         Urgency::None => "",
-        Urgency::Low => ": it is watched",
-        Urgency::Medium => ": it was told to save its work",
-        Urgency::High => ": a successor takes over",
+        Urgency::Low => ": Pointsman keeps an eye on it",
+        Urgency::Medium => ": the agent was asked to save its work",
+        Urgency::High => ": a new session takes over",
     };
-    Some(format!("its context is {}% full, {source}{follows}", gauge.percent()))
+    Some(format!("the context is {}% full, {source}{follows}", gauge.percent()))
 }
 
 fn handover(task: &Task, now: Timestamp) -> Option<String> {
     let successor = || {
         format!(
-            "session {} goes on where its predecessor handed over",
+            "session {} continues where the previous one handed over",
             task.key.session(task.session.generation)
         )
     };
@@ -154,10 +157,12 @@ fn handover(task: &Task, now: Timestamp) -> Option<String> {
     };
     let asked = ago(now.since(handoff.requested_at));
     Some(if handoff.stuck {
-        format!("it was asked {asked} ago to save its work and exit, did not, and is ended by force")
+        format!(
+            "the agent was asked {asked} ago to save its work and exit, but did not, so Pointsman ends the session"
+        )
     } else {
         format!(
-            "it was asked {asked} ago to save its work and exit; it is ended by force {}",
+            "the agent was asked {asked} ago to save its work and exit; Pointsman ends the session {}",
             when(handoff.deadline, now)
         )
     })
@@ -166,7 +171,7 @@ fn handover(task: &Task, now: Timestamp) -> Option<String> {
 fn parked(task: &Task, now: Timestamp) -> Option<String> {
     let until = task.session.parked_until?;
     Some(format!(
-        "parked because of outside trouble, which costs no attempt; it goes on {}",
+        "parked because an outside service fails, which uses up no attempt; it continues {}",
         when(until, now)
     ))
 }
@@ -180,16 +185,17 @@ fn spent(config: &Config, around: &TaskSurroundings) -> Vec<String> {
         };
         budget::describe(spent, limit).map(|what| format!("{what} spent {whose}{follows}"))
     };
-    let task = told(around.spent, Limit::per_task(&config.budget), "on it", "used up, its session ends");
+    let task =
+        told(around.spent, Limit::per_task(&config.budget), "on this task", "used up, so its session ends");
     // The day is somebody else's story unless it holds this task up.
     let limit = Limit::per_day(&config.budget);
-    let day = told(around.spent_today, limit, "by the project today", "used up, nothing new starts")
+    let day = told(around.spent_today, limit, "by the project today", "used up, so nothing new starts")
         .filter(|_| budget::level(around.spent_today, limit) > Level::Within);
     task.into_iter().chain(day).collect()
 }
 
 fn claim(task: &Task) -> Option<String> {
-    task.phase.map(|phase| format!("the agent last said {phase}"))
+    task.phase.map(|phase| format!("the last phase of the agent is {phase}"))
 }
 
 fn work(task: &Task) -> Vec<String> {
@@ -197,10 +203,12 @@ fn work(task: &Task) -> Vec<String> {
     let branch = &contribution.branch;
     let mut facts = vec![match contribution.head() {
         Some(head) => format!("{branch} is at {}", head.short()),
-        None => format!("nothing of {branch} is on the forge"),
+        None => format!("{branch} is not on the forge yet"),
     }];
-    facts.extend(contribution.pr().map(|number| format!("pull request #{number} is for it")));
-    facts.extend(contribution.merged_as().map(|sha| format!("the main branch has it as {}", sha.short())));
+    facts.extend(contribution.pr().map(|number| format!("its pull request is #{number}")));
+    facts.extend(
+        contribution.merged_as().map(|sha| format!("merged into the main branch as {}", sha.short())),
+    );
     facts
 }
 
@@ -209,15 +217,15 @@ fn checks(task: &Task, config: &Config) -> String {
     match task.contribution.ci() {
         // An older version wrote down that CI passed where there was none.
         Ci::None | Ci::Passed if !config.ci.kind.tests_commits() => super::ci::off(config),
-        Ci::None => "CI was not asked yet".to_owned(),
-        Ci::Pending { run } => format!("CI runs on {head}, try {run}"),
+        Ci::None => "CI has not run yet".to_owned(),
+        Ci::Pending { run } => format!("CI is running on {head}, try {run}"),
         Ci::Passed => format!("CI passed on {head}"),
         Ci::Failed { infra, summary } => {
-            let whose = if *infra { " for want of infrastructure" } else { "" };
+            let whose = if *infra { " because of its infrastructure" } else { "" };
             let summary = clean_line(summary, QUOTE_CHARS);
             format!("CI failed{whose} on {head}: {summary}")
         }
-        Ci::TimedOut => format!("CI gave no answer in time on {head}"),
+        Ci::TimedOut => format!("CI did not finish in time on {head}"),
     }
 }
 
@@ -233,7 +241,7 @@ fn review(task: &Task, config: &Config) -> String {
             super::reason::needs_person(task.contribution.protected())
         }
         Review::None if config.review.mode == ReviewMode::None => "no review is needed".to_owned(),
-        Review::None => "no review counts for the present head".to_owned(),
+        Review::None => "the current head has no review yet".to_owned(),
         Review::Approved { by } => format!("{} approved {head}", clean_line(by, QUOTE_CHARS)),
         Review::ChangesRequested { by, .. } => {
             format!("{} requested changes on {head}", clean_line(by, QUOTE_CHARS))
@@ -244,14 +252,14 @@ fn review(task: &Task, config: &Config) -> String {
 fn question(task: &Task, now: Timestamp) -> Option<String> {
     let asked = task.escalation.as_ref()?;
     Some(format!(
-        "a person was asked {} since {} ago; again {}",
+        "a person was asked {}, first {} ago; next reminder: {}",
         times(asked.notices.max(1)),
         ago(now.since(asked.asked_at)),
         asked.remind_at.map_or_else(|| "never".to_owned(), |at| when(at, now))
     ))
 }
 
-/// Only what was used at all: a list of zeros tells nothing.
+/// Only attempts that were used: a list of zeros tells the reader nothing.
 fn used_up(task: &Task, config: &Config) -> Vec<String> {
     let (used, limits) = (&task.contribution.attempts, &config.limits);
     [
@@ -260,7 +268,7 @@ fn used_up(task: &Task, config: &Config) -> Vec<String> {
         ("restarts", task.session.restarts, limits.restarts),
         ("infrastructure retries", used.infra_retries, limits.infra_retries),
         ("merge conflicts", used.merge_conflicts, limits.merge_conflicts),
-        ("early claims of done", task.premature_done, limits.premature_done),
+        ("premature claims of done", task.premature_done, limits.premature_done),
         ("hand-overs", task.session.handoffs, limits.handoffs),
     ]
     .into_iter()
@@ -271,7 +279,7 @@ fn used_up(task: &Task, config: &Config) -> Vec<String> {
 }
 
 fn order(pending: &PendingEffect, now: Timestamp) -> String {
-    let mut fact = format!("to be done: {}", pending.effect.kind().replace('_', " "));
+    let mut fact = format!("pending: {}", pending.effect.kind().replace('_', " "));
     if pending.attempts > 0 {
         fact += &format!(", failed {}", times(pending.attempts));
     }
@@ -287,8 +295,8 @@ fn order(pending: &PendingEffect, now: Timestamp) -> String {
 fn unheard(message: &UnacknowledgedMessage) -> String {
     let UnacknowledgedMessage { id, headline, tries } = message;
     match tries {
-        0 => format!("message m-{id} ({}) waits to be sent", headline.text()),
-        _ => format!("message m-{id} ({}) was sent {} and not acknowledged", headline.text(), times(*tries)),
+        0 => format!("message m-{id} ({}) has not been sent yet", headline.text()),
+        _ => format!("message m-{id} ({}) was sent {} but not acknowledged", headline.text(), times(*tries)),
     }
 }
 
@@ -345,11 +353,11 @@ mod tests {
         waiting.open_dependencies = vec![1, 2];
         let text = told(&waiting, "", TaskSurroundings::default());
         assert!(text.starts_with("waiting_dependencies for 1m\n"), "{text}");
-        assert!(text.contains("depends on #1, #2, still open"), "{text}");
-        assert!(text.contains("no session was ever started"), "{text}");
+        assert!(text.contains("depends on #1, #2, which must be closed first"), "{text}");
+        assert!(text.contains("no session has been started yet"), "{text}");
         assert!(text.contains("CI is off: nothing tests a change"), "{text}");
         let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", TaskSurroundings::default());
-        assert!(off.contains("nothing begins by itself: roles.dev.enabled is false"), "{off}");
+        assert!(off.contains("no task starts automatically because roles.dev.enabled is false"), "{off}");
     }
 
     #[test]
@@ -381,13 +389,13 @@ mod tests {
         let text = told(&waiting, "[ci]\ncommand = [\"./ci.sh\"]", TaskSurroundings::default());
         for line in [
             "session dev-shop-3.2 is alive",
-            "the agent last said awaiting_review",
+            "the last phase of the agent is awaiting_review",
             "pointsman/issue-3 is at bbbbbbbbbb",
-            "pull request #4 is for it",
+            "its pull request is #4",
             "CI passed on bbbbbbbbbb",
             "anna requested changes on bbbbbbbbbb",
             "1 of 3 CI fixes used",
-            "this state ends by itself in 1m 30s",
+            "this state times out in 1m 30s",
         ] {
             assert!(text.lines().any(|l| l == line), "{line:?} is missing in\n{text}");
         }
@@ -410,13 +418,11 @@ mod tests {
         };
         let text = told(&task(State::AwaitingCi), "", around);
         assert!(
-            text.contains(
-                "to be done: open pull request, failed 2 times: the forge is away; next try in 30s"
-            ),
+            text.contains("pending: open pull request, failed 2 times: the forge is away; next try in 30s"),
             "{text}"
         );
-        assert!(text.contains("message m-7 (CI failed) was sent 2 times and not acknowledged"), "{text}");
-        assert!(text.contains("message m-8 (Answer) waits to be sent"), "{text}");
+        assert!(text.contains("message m-7 (CI failed) was sent 2 times but not acknowledged"), "{text}");
+        assert!(text.contains("message m-8 (Answer) has not been sent yet"), "{text}");
     }
 
     #[test]
@@ -431,7 +437,7 @@ mod tests {
             Some(Question::ask(Kind::Question, Cause::Agent, source, "which colour?", &policy, asked_at));
         let text = told(&asked, "", TaskSurroundings::default());
         assert!(text.contains("reason: which colour?"), "{text}");
-        assert!(text.contains("a person was asked once since 1m ago; again in 1h"), "{text}");
+        assert!(text.contains("a person was asked once, first 1m ago; next reminder: in 1h"), "{text}");
     }
 
     #[test]
@@ -450,8 +456,8 @@ mod tests {
         full.session.continues = true;
         let text = told(&full, "", TaskSurroundings::default());
         for line in [
-            "its context is 93.5% full, by its status line: a successor takes over",
-            "session dev-shop-3.2 goes on where its predecessor handed over",
+            "the context is 93.5% full, according to its status line: a new session takes over",
+            "session dev-shop-3.2 continues where the previous one handed over",
         ] {
             assert!(text.lines().any(|l| l == line), "{line:?} is missing in\n{text}");
         }
@@ -464,14 +470,18 @@ mod tests {
         full.session.handoff = Some(handoff);
         let text = told(&full, "", TaskSurroundings::default());
         assert!(
-            text.contains("it was asked 20s ago to save its work and exit; it is ended by force in 40s"),
+            text.contains(
+                "the agent was asked 20s ago to save its work and exit; Pointsman ends the session in 40s"
+            ),
             "{text}"
         );
         handoff.stuck = true;
         full.session.handoff = Some(handoff);
         let text = told(&full, "", TaskSurroundings::default());
         assert!(
-            text.contains("asked 20s ago to save its work and exit, did not, and is ended by force"),
+            text.contains(
+                "asked 20s ago to save its work and exit, but did not, so Pointsman ends the session"
+            ),
             "{text}"
         );
     }
@@ -485,14 +495,16 @@ mod tests {
         let around = || TaskSurroundings { spent, spent_today: spent, ..TaskSurroundings::default() };
         let text = told(&parked, "", around());
         assert!(
-            text.contains("parked because of outside trouble, which costs no attempt; it goes on in 5m"),
+            text.contains(
+                "parked because an outside service fails, which uses up no attempt; it continues in 5m"
+            ),
             "{text}"
         );
-        assert!(text.lines().any(|l| l == "1.00 USD, 900 tokens spent on it"), "{text}");
+        assert!(text.lines().any(|l| l == "1.00 USD, 900 tokens spent on this task"), "{text}");
         assert!(!text.contains("today"), "the day holds nothing up: {text}");
         let text = told(&parked, "[budget]\nusd_per_task = 1.0\nusd_per_day = 1.2", around());
         assert!(
-            text.contains("1.00 of 1.00 USD, 900 tokens spent on it: used up, its session ends"),
+            text.contains("1.00 of 1.00 USD, 900 tokens spent on this task: used up, so its session ends"),
             "{text}"
         );
         assert!(

@@ -1,10 +1,10 @@
-//! To people: the page that they read first.
+//! The page of `pointsman status`, which people read first.
 
 use crate::ids::Number;
 use crate::page::Wait;
 use crate::task::State;
 
-/// More holders of places are not named.
+/// The most tasks that are named as taking a slot.
 const NAMED: usize = 3;
 
 /// The headings of the page, in their order.
@@ -16,8 +16,8 @@ pub const WAITING: &str = "Waiting";
 pub const COST_TODAY: &str = "Cost today";
 
 pub const NOTHING_NEEDS_YOU: &str = "nothing";
-pub const NOBODY_IS_TOLD: &str = "Nobody is told when something needs a person: notices go to the log alone. To change that, set `notify.to` \
-                                  (docs/notifications.md).";
+pub const NOBODY_IS_TOLD: &str = "Notices go only to the log, so nobody hears when something needs a person. To change that, set `notify.to` \
+                                      (docs/notifications.md).";
 
 /// The reason why a task waits.
 pub fn wait(issue: Number, wait: &Wait) -> String {
@@ -27,16 +27,16 @@ pub fn wait(issue: Number, wait: &Wait) -> String {
         }
         Wait::Issues(issues) if issues.is_empty() => "waits for its dependencies".to_owned(),
         Wait::Issues(issues) => format!("waits for {} to be closed", numbers(issues)),
-        Wait::Budget(None) => "its budget is used up; pointsman inbox asks for more".to_owned(),
+        Wait::Budget(None) => "its budget is used up; to grant more, run `pointsman inbox`".to_owned(),
         Wait::Budget(Some(budget)) => format!("the budget is used up: {budget}"),
         Wait::Parked { until } => {
-            format!("waits for a service to answer again, until {}", super::queue::clock_time(*until))
+            format!("waits for an outside service; next try at {}", super::queue::clock_time(*until))
         }
         Wait::QueuePaused => "the merge queue is paused".to_owned(),
-        Wait::Order => format!("paused; to go on: pointsman task resume {issue}"),
-        Wait::Halted => "all work is halted; to go on: pointsman resume".to_owned(),
+        Wait::Order => format!("paused; to continue, run `pointsman task resume {issue}`"),
+        Wait::Halted => "all work is halted; to continue, run `pointsman resume`".to_owned(),
         Wait::DevDisabled => "roles.dev.enabled is false".to_owned(),
-        Wait::Daemon => "waits for the daemon to begin it".to_owned(),
+        Wait::Daemon => "waits for the daemon to start it".to_owned(),
     }
 }
 
@@ -49,7 +49,7 @@ fn places(holders: &[(Number, State)]) -> String {
     let told = |(issue, state): &(Number, State)| format!("#{issue} {}", holding(*state));
     let mut told: Vec<String> = holders.iter().take(NAMED).map(told).collect();
     if holders.len() > NAMED {
-        told.push(format!("{} more are under way", holders.len() - NAMED));
+        told.push(format!("{} more are in progress", holders.len() - NAMED));
     }
     told.join(", ")
 }
@@ -67,7 +67,7 @@ fn holding(state: State) -> &'static str {
         | State::Refused
         | State::Paused
         | State::Merged
-        | State::Closed => "holds a place",
+        | State::Closed => "takes a slot",
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         ];
         assert_eq!(
             place(&many),
-            "concurrency is 5 and #1 is being worked on, #2 waits for your answer, #3 waits for CI, 2 more are under way"
+            "concurrency is 5 and #1 is being worked on, #2 waits for your answer, #3 waits for CI, 2 more are in progress"
         );
     }
 }

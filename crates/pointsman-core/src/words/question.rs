@@ -23,7 +23,7 @@ pub const NOTHING_IS_DUE: &str = "neither a reminder nor the time-out of the que
 /// Nobody has asked anything.
 pub const NOTHING_ASKED: &str = "there is no question to settle";
 /// A question that another one took the place of.
-pub const ASKED_IN_OTHER_WORDS: &str = "things have changed, and there is a newer question";
+pub const ASKED_IN_OTHER_WORDS: &str = "a newer question replaces this one";
 
 /// The heading of a kind.
 pub fn heading(kind: Kind) -> &'static str {
@@ -36,21 +36,21 @@ pub fn heading(kind: Kind) -> &'static str {
         Kind::Conflict => "a branch cannot be merged",
         Kind::QueuePaused => "a merge queue is paused",
         Kind::MainRed => "the main branch fails its gate",
-        Kind::Alarm => "this machine is in trouble",
+        Kind::Alarm => "this machine has a problem",
         Kind::Secret => "a branch may contain a secret",
-        Kind::Trust => "a configuration change waits for your trust",
-        Kind::HostAccess => "tests want to reach a host",
+        Kind::Trust => "a configuration change waits for your approval",
+        Kind::HostAccess => "tests need access to a host",
         Kind::Budget => "a budget is used up",
-        Kind::Orphan => "nobody works on an issue in progress",
+        Kind::Orphan => "nobody is working on an issue labelled in-progress",
         Kind::ServiceDown => "a service does not answer",
         Kind::NotifierDown => "a notifier does not work",
-        Kind::HandIn => "a role hands files in",
+        Kind::HandIn => "a role proposes changes to files",
         Kind::Plan => "a plan waits for approval",
         Kind::Gate => "a pipeline waits for a person",
-        Kind::Choice => "one of several results has to be chosen",
+        Kind::Choice => "one of several results must be chosen",
         Kind::Upgrade => "an upgrade is available",
         Kind::Starved => "a task never gets its turn",
-        Kind::Disk => "a disk has no room for another working tree",
+        Kind::Disk => "a disk is too full for another working tree",
         Kind::Setup => "a working tree cannot be set up",
         Kind::Filing => "a role wants to file more issues than it may",
         Kind::Unreadable => "a record cannot be read",
@@ -69,7 +69,7 @@ pub const ROOM_AGAIN: &str = "the disk has room again";
 /// There is no room for another tree.
 pub fn no_room(free: u64, wanted: Size) -> String {
     format!(
-        "the disk has {} MB left, and no working tree is made below {wanted} (tree.free_disk)",
+        "the disk has {} MB left, but a new working tree needs at least {wanted} free (tree.free_disk)",
         free >> 20
     )
 }
@@ -81,7 +81,7 @@ pub fn disk(error: &str, dir: &str, largest: &[(PathBuf, u64)]) -> String {
     };
     let lines: Vec<String> = largest.iter().map(line).collect();
     format!(
-        "{error}\nTasks wait, and go on by themselves when there is room on the disk of {dir}. Of ours the most is in:\n{}",
+        "{error}\nTasks wait, and continue by themselves when the disk of {dir} has room. Pointsman's largest directories are:\n{}",
         lines.join("\n")
     )
 }
@@ -95,13 +95,13 @@ pub fn setup_failed(subject: &str, failures: u32, log: &str) -> String {
     } else {
         format!("The end of its log:\n{log}")
     };
-    format!("{subject}{again}\nNo agent was started, and no attempt was used up.\n\n{end}")
+    format!("{subject}{again}\nNo agent was started, and no attempt was used.\n\n{end}")
 }
 
 /// The answer to an agent whose tests may not reach the hosts that they asked for.
 pub fn hosts_denied(reason: &str) -> String {
     let why = if reason.is_empty() { String::new() } else { format!(" {}", reason.trim_end()) };
-    format!("The tests may not reach these hosts. Do without them, or ask a person.{why}")
+    format!("The tests may not reach these hosts. Work without them, or ask a person.{why}")
 }
 
 /// Whether words alone do not settle what a task asks.
@@ -142,7 +142,7 @@ pub fn notice(question: &Question) -> Notice {
     }
 }
 
-pub const QUEUE_GOES_ON: &str = "the merge queue goes on";
+pub const QUEUE_GOES_ON: &str = "the merge queue works again";
 pub const MAIN_IS_GREEN: &str = "main passes its gate";
 
 /// The merge queue has paused itself.
@@ -190,52 +190,52 @@ pub fn review(task: &Task, pr: Number, head: &Sha, needed: usize) -> String {
 }
 
 fn why(task: &Task) -> String {
-    clean_line(task.reason.as_deref().unwrap_or("no reason was given"), TEXT_CHARS)
+    clean_line(task.reason.as_deref().unwrap_or("no reason given"), TEXT_CHARS)
 }
 
-pub const NOT_WAITED_FOR: &str = "nobody waits for it any more";
+pub const NOT_WAITED_FOR: &str = "nobody is waiting for it any more";
 
 /// A review is given where the pull request is.
 pub fn review_on_the_forge(pr: Number) -> String {
-    format!("review pull request {pr} on the forge; the task goes on as soon as the review is there")
+    format!("review pull request {pr} on the forge; the task continues as soon as the review is posted")
 }
 
 /// The pull request has another head than the one that the question names.
 pub fn another_head(pr: Number) -> String {
-    format!("pull request {pr} has changed since; `pointsman inbox` shows the new question")
+    format!(
+        "pull request {pr} has changed since the question was asked; `pointsman inbox` shows the new question"
+    )
 }
 
 /// A budget is used up. The text names the limit and not what was spent, so that it stays the same.
 pub fn budget(whose: &str, limit: &str, until: Option<Timestamp>) -> String {
     let otherwise = match until {
-        Some(at) => format!("Without more, work goes on at {}.", super::queue::clock_time(at)),
-        None => "Without more, the work stops here; nothing is lost.".to_owned(),
+        Some(at) => format!("Otherwise work continues at {}.", super::queue::clock_time(at)),
+        None => "Otherwise the work stops here; nothing is lost.".to_owned(),
     };
-    format!(
-        "The budget {whose} is used up ({limit}).\nApprove to grant the same amount once more. {otherwise}"
-    )
+    format!("The budget {whose} is used up ({limit}).\nApprove to grant the same amount again. {otherwise}")
 }
 
-pub const BUDGET_IS_NOT_USED_UP: &str = "the budget is not used up any more";
+pub const BUDGET_IS_NOT_USED_UP: &str = "the budget is no longer used up";
 
 pub const NOTIFIER_WORKS: &str = "the notifier works again";
 
 /// A notifier has failed for a while.
 pub fn notifier_down(notifier: NotifierKind, since: Timestamp) -> String {
     format!(
-        "The notifier {notifier} has not worked since {}.\n`pointsman notify test` tries it, and `pointsman status` has its last error.",
+        "The notifier {notifier} has not worked since {}.\n`pointsman notify test` tries it, and `pointsman status` shows its last error.",
         super::queue::clock_time(since)
     )
 }
 
-pub const WORK_BEGINS: &str = "something can begin again";
+pub const WORK_BEGINS: &str = "tasks can start again";
 
 /// Ready work cannot begin, because every place is held by work that waits for people.
 pub fn starved(holders: &[Number]) -> String {
     let holders: Vec<String> = holders.iter().map(|issue| format!("#{issue}")).collect();
     format!(
-        "Ready issues have not begun for an hour: every place is held by work that waits for a person ({}).\nSettle that, or \
-         raise `dev.concurrency`.",
+        "No ready issue has started for an hour: work that waits for a person takes every slot ({}).\nSettle that work, or \
+          raise `dev.concurrency`.",
         holders.join(", ")
     )
 }
@@ -257,7 +257,7 @@ pub fn takes_no(question: &Question, act: Act) -> String {
     format!("{} {what}; to settle it, run `{}`", number(question.id), settle(question).join("` or `"))
 }
 
-/// Somebody else was first.
+/// Somebody else settled the question first.
 pub fn already_settled(id: Option<QuestionId>, settled: &Settled, now: Timestamp) -> String {
     format!("{} {} {} ago", number(id), ending(settled), super::rough(now.since(settled.at)))
 }
@@ -277,20 +277,20 @@ pub fn ending(settled: &Settled) -> String {
 
 /// A question that is open, and its owner does not wait for an answer.
 pub fn nobody_waits(id: QuestionId) -> String {
-    format!("nobody waits for an answer to question {id} any more")
+    format!("nobody is waiting for an answer to question {id} any more")
 }
 
-/// Its owner does not take the answer.
+/// The question's owner refuses the answer.
 pub fn refused(id: QuestionId, why: &str) -> String {
     format!("question {id}: {why}")
 }
 
-/// Nobody can hear the answer without a daemon.
+/// The answer needs a running daemon.
 pub fn needs_daemon(id: QuestionId) -> String {
-    format!("question {id} is answered while the daemon runs: run `pointsman up`, then answer again")
+    format!("question {id} can be answered only while the daemon runs: run `pointsman up`, then answer again")
 }
 
-/// A person's word was taken.
+/// A person's answer was accepted.
 pub fn done(id: QuestionId) -> String {
     format!("Question {id} is settled.")
 }
@@ -303,7 +303,7 @@ pub fn unknown(id: QuestionId) -> String {
 pub const MERGED: &str = "the pull request was merged";
 pub const PULL_REQUEST_CLOSED: &str = "the pull request was closed";
 pub const CI_ANSWERED: &str = "CI has answered";
-pub const AGENT_WENT_ON: &str = "the agent went on by itself";
+pub const AGENT_WENT_ON: &str = "the agent continued by itself";
 
 /// A person gave the task another order.
 pub fn ordered(order: Order) -> &'static str {
@@ -329,8 +329,8 @@ pub fn task_moved_on(state: State) -> String {
 /// A secret that the daemon knows, in a branch or in files that a role hands in.
 pub fn known_secret(place: &str, what: &str) -> String {
     format!(
-        "{what} ({})\nIt was not pushed, and its agent was told. If this value may leave in this project, approve. If it may not, \
-         reject: nothing is pushed before the value is gone from every commit.",
+        "{what} ({})\nThe branch was not pushed, and the agent knows. If this project may publish the value, approve. If not, \
+          reject: nothing is pushed until the value is gone from every commit.",
         clean_line(place, 200)
     )
 }
@@ -338,21 +338,21 @@ pub fn known_secret(place: &str, what: &str) -> String {
 /// Something in a branch that only looks like a secret.
 pub fn looks_like_secret(place: &str, what: &str, fingerprint: &str) -> String {
     format!(
-        "{what} ({})\nIt does not land before you decide. If it is no secret, approve: it is not asked about again. If it is one, \
-         reject: its agent is told to take it out, and nothing that holds it is pushed any more. The configuration can allow it \
-         too, by its path or as {} in review.secrets_allowed.",
+        "{what} ({})\nThe branch does not land until you decide. If this is not a secret, approve, and you will not be asked about it \
+          again. If it is one, reject: the agent is asked to remove it, and nothing that contains it is pushed any more. You can also \
+          allow it in the configuration, by its path or as {} in review.secrets_allowed.",
         clean_line(place, 200),
         shown_fingerprint(fingerprint)
     )
 }
 
-/// A part of a branch that was not looked through.
+/// A part of a branch that was not scanned.
 pub fn not_looked_at(place: &str, what: &str) -> String {
     format!(
-        "{what} ({})\nIt was not pushed. If you know what is in there, approve; if it must not leave, reject.",
+        "{what} ({})\nThe branch was not pushed. If you know the content and it may be published, approve; otherwise reject.",
         clean_line(place, 200)
     )
 }
 
 /// The end of a question about a secret that is gone.
-pub const SECRET_GONE: &str = "it is not in the branch any more";
+pub const SECRET_GONE: &str = "it is no longer in the branch";

@@ -16,19 +16,19 @@ pub const NOTHING_PUSHED: &str = "nothing was pushed to origin";
 /// The pull request was closed by someone.
 pub const PR_CLOSED: &str = "the pull request was closed without a merge";
 /// `done` was claimed again and again.
-pub const PREMATURE_DONE: &str = "the agent keeps saying done, but the work is not on the main branch";
+pub const PREMATURE_DONE: &str = "the agent keeps writing PHASE:done, but its work is not on the main branch";
 /// Somebody set the label.
 pub const LABELLED_BLOCKED: &str = "the issue is labelled blocked";
 /// Somebody closed the issue.
-pub const CLOSED_BY_SOMEONE: &str = "the issue was closed by someone";
+pub const CLOSED_BY_SOMEONE: &str = "somebody closed the issue";
 pub const PAUSED: &str = "paused by a person";
 pub const STOPPED: &str = "stopped by a person";
 /// The branch never reached the forge.
-pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in time";
+pub const NEVER_SYNCED: &str = "the branch could not be pushed to the forge in time";
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
 /// The reviewer's changes were not made.
-pub const CHANGES_STILL_WANTED: &str = "nothing was pushed since the reviewer requested changes";
+pub const CHANGES_STILL_WANTED: &str = "nothing has been pushed since the reviewer requested changes";
 
 /// An event reached a workflow of another kind.
 pub const OTHER_WORKFLOW: &str = "the event belongs to another kind of workflow";
@@ -41,12 +41,12 @@ pub const ANSWER_KNOWN: &str = "the role does not wait for this answer";
 
 /// The end of a deed that is not on its way.
 pub fn deed_is_over(name: &str) -> String {
-    format!("the deed {name} is not under way")
+    format!("the forge change {name} is not in progress")
 }
 
 /// A deed that was ordered before.
 pub fn deed_is_ordered(name: &str) -> String {
-    format!("the deed {name} was ordered before")
+    format!("the forge change {name} was already ordered")
 }
 
 /// The agent asked a person, or gave up, and did not say why.
@@ -54,7 +54,7 @@ pub const NONE_GIVEN: &str = "the agent gave no reason";
 /// The reasons for a checkpoint that nobody asked for.
 pub const END_OF_TURN: &str = "end of a turn";
 pub const BEFORE_COMPACTION: &str = "before a compaction";
-pub const CONTEXT_FILLS_UP: &str = "the context fills up";
+pub const CONTEXT_FILLS_UP: &str = "the context is filling up";
 
 /// The agent wrote `failed`.
 pub fn agent_failed(reason: &str) -> String {
@@ -94,7 +94,7 @@ pub fn crash_loop(limit: u32) -> String {
 
 /// CI did not answer.
 pub fn ci_timeout(limit: Duration) -> String {
-    format!("CI gave no answer within {}", span(limit))
+    format!("CI did not finish within {}", span(limit))
 }
 
 /// Not the code's fault.
@@ -107,10 +107,10 @@ pub fn unreached(hosts: &[String]) -> String {
     let named = hosts.join(", ");
     match hosts.len() {
         1 => format!(
-            "the sandbox refused its tests {named}, and they failed. May CI and gates of this project reach that host?"
+            "the tests failed because the sandbox did not let them reach {named}. May CI and gates of this project reach that host?"
         ),
         count => format!(
-            "the sandbox refused its tests {count} hosts, and they failed. May CI and gates of this project reach {named}?"
+            "the tests failed because the sandbox did not let them reach {count} hosts. May CI and gates of this project reach {named}?"
         ),
     }
 }
@@ -118,7 +118,7 @@ pub fn unreached(hosts: &[String]) -> String {
 /// The project's own set-up failed, before any agent was there.
 pub fn setup_failed(error: &str) -> String {
     let error = text::clean_line(error, QUOTE_CHARS);
-    format!("the set-up of its working tree failed ({error}). Try it again?")
+    format!("the set-up of its working tree failed ({error}). Run it again?")
 }
 
 /// Nobody looked at it.
@@ -149,7 +149,9 @@ pub fn nobody_answered(limit: Duration, question: &str) -> String {
 
 /// Back at the prompt.
 pub fn idle_prompt(looks: u32) -> String {
-    format!("idle_prompt: the agent sat at its prompt for {looks} looks and never wrote a phase")
+    format!(
+        "idle_prompt: the agent was idle at its prompt in {looks} checks in a row and never wrote a phase"
+    )
 }
 
 /// It does not even start.
@@ -166,7 +168,7 @@ pub fn cycle(cycle: &[Number]) -> String {
     format!("circular dependency: {}", names.join(" → "))
 }
 
-/// Somebody was faster.
+/// Somebody else claimed the issue first.
 pub fn claim_lost(reason: &str) -> String {
     format!("not claimed: {}", text::clean_line(reason, QUOTE_CHARS))
 }
@@ -198,7 +200,7 @@ pub fn gave_up(effect: &str, error: &str) -> String {
 
 /// The agent does not acknowledge its messages.
 pub fn unacknowledged(message: i64, headline: &str) -> String {
-    format!("message m-{message} ({headline}) was never acknowledged by the agent")
+    format!("the agent never acknowledged message m-{message} ({headline})")
 }
 
 /// Contexts fill up again and again.
@@ -211,12 +213,12 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
-pub const WAITS_FOR_NO_BUDGET: &str = "it does not wait for a budget";
+pub const WAITS_FOR_NO_BUDGET: &str = "it is not waiting for budget";
 
 /// An order to start is not followed, because the budget is used up.
 pub fn budget_of_order(what: &str) -> String {
     format!(
-        "{}. `pointsman inbox` has a question that grants more, or raise it in pointsman.toml",
+        "{}. To grant more, approve the question in `pointsman inbox` or raise the limit in pointsman.toml",
         budget(what)
     )
 }
@@ -224,7 +226,7 @@ pub fn budget_of_order(what: &str) -> String {
 /// A rate limit that is nearly used up.
 pub fn rate_limit(window: &crate::session::quota::Window) -> String {
     let name = window.name.replace('_', " ");
-    format!("{} % of the {name} rate limit are used", window.used_permille / 10)
+    format!("{} % of the {name} rate limit is used", window.used_permille / 10)
 }
 
 /// Something outside of this machine has to change first.
@@ -232,7 +234,7 @@ pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))
 }
 
-/// A turn that was cut off, by something that passes by itself as little as by a person's waiting.
+/// A turn that was cut off by something that neither time nor waiting repairs.
 pub fn turn_failed(error: &str, details: &str) -> String {
     let error = crate::text::clean_line(error, 60);
     format!("api_error: {error}: {}", crate::text::clean_line(details, 300))
@@ -240,42 +242,42 @@ pub fn turn_failed(error: &str, details: &str) -> String {
 
 /// A dialog that is a person's to answer.
 pub fn dialog(what: &str) -> String {
-    format!("the agent waits at a dialog: {}", crate::text::clean_line(what, 200))
+    format!("the agent is waiting at a dialog: {}", crate::text::clean_line(what, 200))
 }
 
 /// What a screen asks that is neither a prompt nor a dialog that we know.
 pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";
 
 /// Hooks that were never heard.
-pub const HOOKS_SILENT: &str = "the session is not trusted to be supervised: its hooks were never heard, so nothing but \
-    an answer is given to it; `pointsman doctor` says why";
+pub const HOOKS_SILENT: &str = "the session's hooks have never reported, so Pointsman cannot supervise it and sends it \
+        nothing but answers; `pointsman doctor` says why";
 
 /// The reason why an event of an earlier session changes nothing.
 pub fn old_generation(generation: u32, present: u32) -> String {
-    format!("generation {generation} is over; the present one is {present}")
+    format!("generation {generation} is over; the current one is {present}")
 }
 
 /// The reason why a look at an idle terminal changes nothing.
-pub const NOT_SET_UP: &str = "this session is not being started any more";
-pub const NOT_WATCHED: &str = "only a working session that has not written a phase yet is watched";
+pub const NOT_SET_UP: &str = "this session is no longer starting";
+pub const NOT_WATCHED: &str = "idle checks apply only to a working session that has not written a phase yet";
 /// The reason why an error after the last phase changes nothing.
 pub const FINAL_PHASE_STANDS: &str =
-    "the agent's last phase ended its work, and an error does not take that back";
+    "the agent had already finished with its last phase, so a later error changes nothing";
 /// The reason why a failed turn changes nothing.
-pub const NOTHING_EXPECTED: &str = "nothing is expected of the agent at present";
+pub const NOTHING_EXPECTED: &str = "Pointsman expects nothing from the agent right now";
 /// The reason why a used-up budget changes nothing.
-pub const NOTHING_SPENT: &str = "the session spends nothing at present";
+pub const NOTHING_SPENT: &str = "the session is not spending anything right now";
 /// The reason why a session's trouble is not asked about.
-pub const NOBODY_IS_ASKED: &str = "a person is asked already, or the work is over";
+pub const NOBODY_IS_ASKED: &str = "a person has already been asked, or the work is over";
 
 /// A snapshot has a form that this program does not know.
 pub fn unknown_version(found: u32, known: u32) -> String {
-    format!("it has version {found}, and this program reads version {known}")
+    format!("it has version {found}, but this program reads version {known}")
 }
 
 /// A snapshot cannot be read, in one line.
 pub fn unreadable(unreadable: &Unreadable) -> String {
     let Unreadable { what, project, name, version, why } = unreadable;
     let why = text::clean_line(why, QUOTE_CHARS);
-    format!("what is stored of {what} {name} of {project} (version {version}) cannot be read: {why}")
+    format!("the stored state of {what} {name} of {project} (version {version}) cannot be read: {why}")
 }

@@ -1,4 +1,4 @@
-//! To people, on the screen of the inbox.
+//! Texts on the inbox screen.
 
 use crate::part::contribution::ReviewVerdict;
 
@@ -6,13 +6,13 @@ use crate::part::contribution::ReviewVerdict;
 pub const KEYS: &str = "a approve  r request changes  e answer  s skip  Tab next view  j/k move  Space scroll  f start afresh  t attach  d dismiss  q quit";
 
 pub const LIST: &str = "Needs you";
-pub const EMPTY: &str = "Nothing waits for a person.";
-pub const NO_DIFF: &str = "There is no change to look at.";
-pub const NO_LOG: &str = "There is no log of CI.";
+pub const EMPTY: &str = "Nothing needs you.";
+pub const NO_DIFF: &str = "There is no diff.";
+pub const NO_LOG: &str = "There is no CI log.";
 pub const NO_FINDINGS: &str = "Nobody has reviewed it.";
 pub const NO_SESSION: &str = "No session has worked on it.";
-pub const CANCELLED: &str = "Nothing was written, so nothing was done.";
-pub const CONFIRM: &str = "Press y to do it, any other key to leave it.";
+pub const CANCELLED: &str = "Cancelled: you wrote nothing.";
+pub const CONFIRM: &str = "Press y to confirm, any other key to cancel.";
 
 /// An act waits for a yes.
 pub fn confirm(what: &str, question: u64) -> String {
@@ -21,27 +21,27 @@ pub fn confirm(what: &str, question: u64) -> String {
 
 /// The question cannot be settled in this way.
 pub fn not_this_way(what: &str, question: u64) -> String {
-    format!("question {question} takes no such answer: {what} does not settle it")
+    format!("question {question} cannot be settled this way: {what} does not apply to it")
 }
 
 /// The question has no issue that a session could work on.
 pub fn no_issue(question: u64) -> String {
-    format!("question {question} is about no issue")
+    format!("question {question} does not belong to an issue")
 }
 
 /// The first lines of the file in a person's editor. Lines that begin with `#` are left out.
 pub fn template(what: &str, subject: &str) -> String {
     format!(
-        "\n# {what}\n# {subject}\n# Lines that begin with # are left out. Leave the rest empty to cancel.\n"
+        "\n# {what}\n# {subject}\n# Lines that begin with # are ignored. Leave the rest empty to cancel.\n"
     )
 }
 
-pub const REQUEST_CHANGES: &str = "What has to change? The agent reads it.";
-pub const ANSWER: &str = "Your answer. Whoever asked reads it.";
+pub const REQUEST_CHANGES: &str = "What has to change? The agent reads this text.";
+pub const ANSWER: &str = "Your answer. Whoever asked the question reads it.";
 
 /// The task begins anew.
 pub fn afresh(issue: u64) -> String {
-    format!("#{issue} begins anew from today's main; its old work is in `pointsman rescue list`.")
+    format!("#{issue} starts over from today's main; `pointsman rescue list` lists its old work.")
 }
 
 /// A review of a commit.

@@ -1,4 +1,4 @@
-//! To people and scripts: where a task stands, and why something about it was not taken.
+//! The position of a task, for people and scripts, and the reasons why it refuses an event.
 
 use crate::ids::Sha;
 use crate::part::session::Stage;
@@ -7,25 +7,25 @@ use crate::task::{State, Task};
 /// The thing that a task waits for, in one line; nothing for one that is over.
 pub fn waiting_for(task: &Task) -> Option<String> {
     let text = match task.state {
-        State::Backlog if task.ready => "a free place (dev.concurrency)".to_owned(),
-        State::Backlog => "the label backlog without blocked".to_owned(),
+        State::Backlog if task.ready => "a free slot (dev.concurrency)".to_owned(),
+        State::Backlog => "the label `backlog`, without the label `blocked`".to_owned(),
         State::WaitingDependencies => {
             let open: Vec<String> = task.open_dependencies.iter().map(|n| format!("#{n}")).collect();
             format!("dependencies to be closed: {}", open.join(", "))
         }
         State::Working if task.session.waits_for_budget => {
-            "a new budget, or a person's yes to more: pointsman inbox".to_owned()
+            "more budget: to grant it, run `pointsman inbox`".to_owned()
         }
         State::Working => match task.session.stage {
             Stage::None if task.session.restart_at.is_some() => {
-                "the back-off before a new session".to_owned()
+                "the delay before the next session".to_owned()
             }
             Stage::None | Stage::Starting => "a session to start".to_owned(),
             Stage::Alive if task.session.parked_until.is_some() => {
-                "outside trouble to pass (parked)".to_owned()
+                "an outside service to recover (parked)".to_owned()
             }
             Stage::Alive if task.session.exhausted.is_some() => {
-                "the agent's turn to end; its budget is used up".to_owned()
+                "the end of the agent's turn, because its budget is used up".to_owned()
             }
             Stage::Alive if task.session.handoff.is_some() => {
                 "the session to save its work and exit".to_owned()
@@ -42,8 +42,13 @@ pub fn waiting_for(task: &Task) -> Option<String> {
             None => "a review".to_owned(),
         },
         State::MergeQueue => "its turn in the merge queue".to_owned(),
-        State::Escalated => format!("a person: pointsman task answer {} \"…\"", task.key.issue),
-        State::Blocked => format!("the label blocked to go, or: pointsman task start {}", task.key.issue),
+        State::Escalated => {
+            format!("a person: to answer, run `pointsman task answer {} \"…\"`", task.key.issue)
+        }
+        State::Blocked => format!(
+            "a person: to try again, remove the label `blocked` or run `pointsman task start {}`",
+            task.key.issue
+        ),
         State::Refused if task.waits_for_issues() => {
             let named = task.refusal.iter().flat_map(|refusal| &refusal.blocked_by);
             let open: Vec<String> = match task.open_dependencies.as_slice() {
@@ -53,34 +58,35 @@ pub fn waiting_for(task: &Task) -> Option<String> {
             format!("dependencies to be closed: {}", open.join(", "))
         }
         State::Refused => "a person to change the issue".to_owned(),
-        State::Paused => format!("pointsman task resume {}", task.key.issue),
-        State::Merged => "the agent to say done".to_owned(),
+        State::Paused => format!("a person: to continue, run `pointsman task resume {}`", task.key.issue),
+        State::Merged => "the agent to write PHASE:done".to_owned(),
         State::Closed => return None,
     };
     Some(text)
 }
 
-/// Why an order to a task was not taken.
+/// Reasons why a task refuses an order.
 pub mod refused {
     use crate::ids::Number;
     use crate::task::State;
 
-    pub const PAUSED_ALREADY: &str = "it is paused already";
-    pub const NO_CLAIM: &str = "a push counts when the agent says so";
+    pub const PAUSED_ALREADY: &str = "it is already paused";
+    pub const NO_CLAIM: &str = "a push counts only once the agent writes a phase";
     pub const MERGED_ALREADY: &str = "already recorded as merged";
-    pub const WAITS_FOR_NO_HOST: &str = "it does not wait for a host";
-    pub const NOTHING_TO_OPEN: &str = "nothing was pushed that a pull request could show";
+    pub const WAITS_FOR_NO_HOST: &str = "it is not waiting for access to a host";
+    pub const NOTHING_TO_OPEN: &str =
+        "nothing has been pushed, so there is nothing to open a pull request for";
 
     pub fn not_ready(state: State) -> String {
-        format!("a {state} task is not ready to begin")
+        format!("a {state} task cannot be started")
     }
 
     pub fn under_way(state: State) -> String {
-        format!("it is under way ({state})")
+        format!("it is already in progress ({state})")
     }
 
     pub fn over(state: State) -> String {
-        format!("it is {state}: reopen the issue with the label backlog")
+        format!("it is {state}. To work on it again, reopen the issue and label it `backlog`")
     }
 
     pub fn cannot_be_paused(state: State) -> String {
@@ -110,35 +116,35 @@ pub mod refused {
     }
 
     pub fn takes_no_phase(state: State) -> String {
-        format!("a {state} task takes no phase")
+        format!("a {state} task does not accept a phase")
     }
 
     pub fn waits_for_no_branch(state: State) -> String {
-        format!("a {state} task waits for no branch")
+        format!("a {state} task is not waiting for its branch")
     }
 
     pub fn waits_for_no_merge(state: State) -> String {
-        format!("a {state} task waits for no merge")
+        format!("a {state} task is not waiting for a merge")
     }
 
     pub fn waits_for_no_claim(state: State) -> String {
-        format!("a {state} task waits for no claim")
+        format!("a {state} task is not waiting for its claim")
     }
 
     pub fn takes_no_review(state: State) -> String {
-        format!("a {state} task takes no review")
+        format!("a {state} task does not accept a review")
     }
 
     pub fn nobody_asked(state: State) -> String {
-        format!("nobody asked: the task is {state}, only an escalated one takes an answer")
+        format!("the task is {state}, so it has no question to answer; only an escalated task does")
     }
 }
 
 /// CI answered about a commit, or a try on it, that no longer matters.
 pub fn ci_not_awaited(sha: &Sha, run: Option<u32>) -> String {
     match run {
-        Some(run) => format!("try {run} of CI on {} is no longer waited for", sha.short()),
-        None => format!("CI on {} is no longer waited for", sha.short()),
+        Some(run) => format!("the task no longer waits for try {run} of CI on {}", sha.short()),
+        None => format!("the task no longer waits for CI on {}", sha.short()),
     }
 }
 

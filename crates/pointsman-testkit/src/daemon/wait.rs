@@ -71,7 +71,7 @@ impl TestDaemon {
     pub fn is_settled(&self, issue: u64) -> bool {
         let explained = self.json(&["task", "explain", &issue.to_string()]);
         let facts = explained["facts"].as_array().cloned().unwrap_or_default();
-        !facts.iter().any(|fact| fact.as_str().is_some_and(|text| text.starts_with("to be done")))
+        !facts.iter().any(|fact| fact.as_str().is_some_and(|text| text.starts_with("pending: ")))
     }
 
     /// Waits until a turn runs in a session without a terminal, and answers its record.

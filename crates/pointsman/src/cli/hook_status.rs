@@ -54,8 +54,8 @@ impl HookStatus {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Heard => "its hooks are heard",
-            Self::Waiting => "its hooks were not heard yet",
-            Self::Silent => "its hooks were never heard: it is not trusted to be supervised",
+            Self::Waiting => "its hooks have not reported yet",
+            Self::Silent => "its hooks have never reported, so Pointsman cannot supervise it",
         }
     }
 }

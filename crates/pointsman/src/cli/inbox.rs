@@ -181,7 +181,7 @@ fn list(context: &Context) -> Result<(), Failure> {
             clean_line(&asked.subject, 160).into(),
         ]);
     }
-    context.out.table(&table, "Nothing waits for a person.")
+    context.out.table(&table, "Nothing needs you.")
 }
 
 /// The sessions that worked outside the sandbox on what is to be reviewed.

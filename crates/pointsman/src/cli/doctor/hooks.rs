@@ -33,8 +33,10 @@ pub(super) fn check(context: &Context, project: &Project) -> Check {
         return Check::ok(ID, "every session of Claude Code was heard through its hooks");
     }
     let names: Vec<&str> = silent.iter().map(|row| row.session.as_str()).collect();
-    let detail =
-        format!("not heard since their start, and not trusted to be supervised: {}", names.join(", "));
+    let detail = format!(
+        "these sessions have not reported through their hooks since they started, so Pointsman cannot supervise them: {}",
+        names.join(", ")
+    );
     let mut why: Vec<String> = silent.iter().flat_map(|row| reasons(context, project, row)).collect();
     why.sort();
     why.dedup();

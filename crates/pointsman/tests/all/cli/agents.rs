@@ -141,7 +141,7 @@ fn ac_1_1_a_running_session_is_registered_reports_and_is_explained() {
     assert_eq!((&task["context_percent"], &task["cost_usd"]), (&json!(50.0), &json!(1.27)));
     assert_eq!(task["attempts"]["handoffs"], 0);
     let text = environment.run(&["task", "explain", "1"]);
-    assert!(text.ok().stdout.contains("its context is 50% full, by its status line"), "{text:?}");
+    assert!(text.ok().stdout.contains("the context is 50% full, according to its status line"), "{text:?}");
     assert!(text.stdout.contains("1.27 USD, 81000 tokens"), "{text:?}");
     let agents = environment.json(&["agents"]);
     assert_eq!(agents[0]["work_phase"], "testing", "{agents}");

@@ -76,7 +76,7 @@ fn evidence_is_told_also_of_the_dead() {
       - its terminal could not be looked at
       - last seen alive 20m ago
       - found gone 2 of the 2 times a death needs
-      - its hooks were never heard: it is not trusted to be supervised
+      - its hooks have never reported, so Pointsman cannot supervise it
       - no message was sent to it
     ");
     let text = environment.run(&["session", "explain", "3", "--generation", "1"]);

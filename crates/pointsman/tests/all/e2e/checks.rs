@@ -91,7 +91,7 @@ fn e2e_a_ci_that_gives_no_answer_is_stopped_and_a_person_is_asked() {
         &format!("{}\nexpect CI timeout\nexpect Answer\nphase awaiting_ci\n{LAND}", adds("apples")),
     );
     let task = daemon.wait_state(issue, "escalated");
-    assert!(task["reason"].as_str().unwrap().contains("CI gave no answer within 3s"), "{task}");
+    assert!(task["reason"].as_str().unwrap().contains("CI did not finish within 3s"), "{task}");
     let pid = std::fs::read_to_string(daemon.path("home/ci.pid")).unwrap();
     daemon.wait_for("the CI to be gone", || {
         (!std::path::Path::new("/proc").join(pid.trim()).exists()).then_some(())

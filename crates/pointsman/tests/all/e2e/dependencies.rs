@@ -35,7 +35,7 @@ fn e2e_independent_tasks_wait_for_a_free_place() {
     daemon.wait_state(first, "escalated");
     let second = daemon.file_issue("Second", &clean("second"));
     let task = daemon.wait_state(second, "backlog");
-    assert_eq!(task["waiting_for"], "a free place (dev.concurrency)");
+    assert_eq!(task["waiting_for"], "a free slot (dev.concurrency)");
     assert_eq!(daemon.tmux_sessions(), ["dev-shop-1"]);
     daemon.answer(first, "Go.");
     daemon.wait_state(first, "blocked");

@@ -292,7 +292,7 @@ fn e2e_doors_a_session_whose_hooks_are_never_heard_is_not_trusted() {
     let session = session(setup, &["silent"]);
     let daemon = &session.daemon;
     let task = daemon.wait_state(session.issue, "escalated");
-    assert!(task["reason"].as_str().unwrap().contains("not trusted to be supervised"), "{task}");
+    assert!(task["reason"].as_str().unwrap().contains("Pointsman cannot supervise it"), "{task}");
     daemon.wait_for("the picture", || {
         daemon.comments(session.issue).iter().any(|c| c.contains("The terminal shows:")).then_some(())
     });

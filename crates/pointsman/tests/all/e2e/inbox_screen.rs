@@ -98,7 +98,7 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         terminal.keys(&["3"]);
         terminal.shows("CI run 1");
         terminal.keys(&["e"]);
-        terminal.shows("takes no such answer");
+        terminal.shows("cannot be settled this way");
         // Changes are requested in the editor, and the same screen shows the next round by itself.
         terminal.keys(&["r"]);
         daemon.wait_shown(issue, "I heard");
@@ -127,5 +127,5 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         assert_eq!(body, "Use the green ones", "lines that begin with # are left out");
     }
     let piped = daemon.run(&["inbox"]);
-    assert!(piped.stderr.contains("Nothing waits for a person."), "{piped:?}");
+    assert!(piped.stderr.contains("Nothing needs you."), "{piped:?}");
 }

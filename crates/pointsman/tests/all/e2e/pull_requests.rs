@@ -90,5 +90,5 @@ fn e2e_what_landed_is_taken_back_through_ci_review_and_queue() {
     daemon.wait_for("the report to count it", || (daemon.json(&["report"])["reverts"] == 1).then_some(()));
     let nothing = daemon.run(&["task", "undo", &number]);
     assert_eq!(nothing.code, Some(3), "{nothing:?}");
-    assert!(nothing.stderr.contains("nothing is left to take back"), "{nothing:?}");
+    assert!(nothing.stderr.contains("there is nothing left to revert"), "{nothing:?}");
 }

@@ -89,10 +89,7 @@ fn e2e_a_tree_is_set_up_once_with_its_files_and_ports_and_again_only_if_it_is_ne
     let log = daemon.json(&["session", "logs", &issue.to_string(), "--setup"]);
     assert_eq!(log["session"], format!("dev-shop-{issue}"));
     let explained = daemon.json(&["task", "explain", &issue.to_string()])["facts"].to_string();
-    assert!(
-        explained.contains(&format!("its sessions have the ports {}, {}", ports[0], ports[1])),
-        "{explained}"
-    );
+    assert!(explained.contains(&format!("reserved ports: {}, {}", ports[0], ports[1])), "{explained}");
 
     // Once per tree: what the set-up would find fault with is there by now, and nobody looks.
     fs::write(daemon.tree(issue).join("half"), "of an agent").unwrap();
@@ -207,7 +204,7 @@ fn e2e_without_room_on_the_disk_no_tree_is_made_and_one_question_says_why() {
     for issue in issues {
         daemon.wait_for("the task to wait for room", || {
             let facts = daemon.json(&["task", "explain", &issue.to_string()])["facts"].to_string();
-            facts.contains("no working tree is made").then_some(())
+            facts.contains("a new working tree needs at least").then_some(())
         });
         assert!(!daemon.tree(issue).exists());
     }
