@@ -41,12 +41,12 @@ pub const ANSWER_KNOWN: &str = "the role does not wait for this answer";
 
 /// The end of a deed that is not on its way.
 pub fn deed_is_over(name: &str) -> String {
-    format!("the forge change {name} is not in progress")
+    format!("the deed {name} is not in progress")
 }
 
 /// A deed that was ordered before.
 pub fn deed_is_ordered(name: &str) -> String {
-    format!("the forge change {name} was already ordered")
+    format!("the deed {name} was already ordered")
 }
 
 /// The agent asked a person, or gave up, and did not say why.
