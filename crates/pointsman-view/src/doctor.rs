@@ -9,6 +9,15 @@ pub struct Doctor {
     pub checks: Vec<Check>,
 }
 
+/// The steps of `agent check`; `ok` unless one failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCheck {
+    /// The kind of agent.
+    pub agent: String,
+    pub ok: bool,
+    pub checks: Vec<Check>,
+}
+
 /// One check, with a fix for what it found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

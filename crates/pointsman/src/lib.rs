@@ -30,3 +30,4 @@ mod report;
 mod tally;
 mod trust;
 mod tui;
+mod whole_way;

@@ -13,6 +13,7 @@ pub mod config;
 pub mod daemon;
 pub mod decision;
 pub mod digest;
+pub mod doctor;
 pub mod explain;
 pub mod formula;
 pub mod gardener;

@@ -90,7 +90,9 @@ fn setting_up(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("init", shown([made]));
     let check = doctor::Check::warn("git", "it is old", "install a newer one");
-    all.insert("doctor", shown([doctor::Doctor { ok: true, checks: vec![check] }]));
+    all.insert("doctor", shown([doctor::Doctor { ok: true, checks: vec![check.clone()] }]));
+    let agent = doctor::AgentCheck { agent: "claude".to_owned(), ok: true, checks: vec![check] };
+    all.insert("agent check", shown([agent]));
     let key = project::Key { key: text("name"), value: json!("shop"), origin: None };
     let with_origin = project::Key { origin: Some(text("default")), ..key.clone() };
     all.insert("config show", shown([key, with_origin]));

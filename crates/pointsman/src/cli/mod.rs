@@ -4,6 +4,7 @@
 //! about tasks. `run` of its arguments performs it. [`context`] finds the project, and [`failure`] has the exit codes.
 
 mod ack;
+mod agent;
 mod agents;
 mod board;
 mod checkout;
@@ -163,6 +164,8 @@ enum Command {
     #[command(subcommand)]
     Forge(forge::Command),
     Agents(agents::Arguments),
+    #[command(subcommand)]
+    Agent(agent::Command),
     Board(board::Arguments),
     Events(events::Arguments),
     Signals(signals::Arguments),
@@ -321,6 +324,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,
         Command::Agents(arguments) => arguments.run(&context()?)?,
+        Command::Agent(command) => command.run(&context()?)?,
         Command::Board(arguments) => arguments.run(&context()?)?,
         Command::Events(arguments) => arguments.run(&context()?)?,
         Command::Signals(arguments) => arguments.run(&context()?)?,

@@ -15,20 +15,20 @@ use crate::control::protocol::Request;
 use crate::paths::Paths;
 
 /// The beginning of the names of a demo's directories.
-pub(super) const PREFIX: &str = "pointsman-demo-";
+pub(crate) const PREFIX: &str = "pointsman-demo-";
 const LOCK: &str = "lock";
 /// Where the sockets are.
 const RUN: &str = "run";
 
 /// The lock of a living demo.
-pub(super) struct Owner {
+pub(crate) struct Owner {
     file: PathBuf,
     _held: File,
 }
 
 impl Owner {
     /// Marks a demo's directory as in use.
-    pub(super) fn of(root: &Path, run: &Path) -> io::Result<Self> {
+    pub(crate) fn of(root: &Path, run: &Path) -> io::Result<Self> {
         fs::write(root.join(RUN), run.as_os_str().as_encoded_bytes())?;
         // Held before it has its name: nobody finds it unlocked.
         let (draft, file) = (root.join("lock.new"), root.join(LOCK));
@@ -39,13 +39,13 @@ impl Owner {
     }
 
     /// Leaves the directory to people: no demo removes it.
-    pub(super) fn release(self) {
+    pub(crate) fn release(self) {
         let _ = fs::remove_file(&self.file);
     }
 }
 
 /// Stops and removes what killed demos left in this directory.
-pub(super) fn sweep(cache: &Path) {
+pub(crate) fn sweep(cache: &Path) {
     let Ok(entries) = fs::read_dir(cache) else { return };
     for root in entries.flatten().map(|entry| entry.path()) {
         let named = root.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
@@ -78,7 +78,7 @@ fn is_ours(run: &Path) -> bool {
 }
 
 /// Ends our tmux server, and with it the sessions and whatever runs in them.
-pub(super) fn end_sessions(paths: &Paths) {
+pub(crate) fn end_sessions(paths: &Paths) {
     if paths.tmux_socket().exists()
         && let Ok(server) = Server::new(paths.tmux_socket(), paths.tmux_config())
     {

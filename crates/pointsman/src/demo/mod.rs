@@ -37,12 +37,14 @@ use board::{Board, Played};
 use facts::Remote;
 use ink::Ink;
 use interrupt::{Interrupt, Interrupted};
+pub(crate) use leftovers::{Owner, PREFIX, end_sessions, sweep};
 use news::News;
 pub use pace::Pace;
 use people::{Filed, Part, People};
 use recording::Recording;
 use screen::{Row, Screen};
 use stage::Stage;
+pub(crate) use stage::{cache_dir, remove};
 use verdict::Facts;
 use watch::{Seen, Watcher};
 

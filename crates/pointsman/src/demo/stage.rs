@@ -286,7 +286,7 @@ impl Drop for Stage {
 
 /// Removes a directory in which programs of ended sessions may still write their last files.
 #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     let deadline = Instant::now() + REMOVE_LIMIT;
     while let Err(error) = fs::remove_dir_all(path) {
         if error.kind() == io::ErrorKind::NotFound {
@@ -301,9 +301,9 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
-/// Where throw-away things belong that must not be in `/tmp`.
+/// The directory for throw-away things that must not be in `/tmp`.
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
-fn cache_dir() -> anyhow::Result<PathBuf> {
+pub(crate) fn cache_dir() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("XDG_CACHE_HOME")
         .or_else(|| set("HOME").map(|home| home.join(".cache")))

@@ -52,12 +52,16 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
             "crates/pointsman/src/demo/mod.rs",
             "crates/pointsman/src/demo/stage.rs",
             "crates/pointsman/src/rehearsal/mod.rs",
+            // A task of a copy is watched from outside as well.
+            "crates/pointsman/src/whole_way.rs",
         ],
     ),
     (
         "reading the environment",
         r"\benv::vars?(_os)?\(",
         &[
+            // The programs of a copy find what those of the project would find.
+            "crates/pointsman/src/whole_way.rs",
             // Variables that programs get by name.
             "crates/pointsman-adapters/src/process.rs",
             "crates/pointsman-adapters/src/tmux/client.rs",

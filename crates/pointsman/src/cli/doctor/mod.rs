@@ -1,7 +1,8 @@
 //! `doctor`: each check has an id, what is wrong, and how to fix it.
 //!
 //! `machine` looks at what the system offers, `installation` at our own directories and the daemon, `project` at the
-//! project that is meant, `services` at the servers it lives on, `notifiers` at how its people are told. Every check does as the daemon does, and changes nothing.
+//! project that is meant, `services` at the servers it lives on, `notifiers` at how its people are told. `whole_way` sends a task its whole way in a copy. Every check does as the daemon
+//! does, and changes nothing of the project.
 
 mod hooks;
 mod installation;
@@ -9,26 +10,46 @@ mod machine;
 mod notifiers;
 mod project;
 mod services;
+pub(super) mod whole_way;
 
 use clap::Args;
 use pointsman_view::doctor::{Check, Doctor, Grade};
 
+use pointsman_core::words;
+
 use super::context::Context;
 use super::failure::{Code, Failure};
-use super::style;
+use super::{agent, style};
+use crate::project::Project;
 
 /// Check everything that Pointsman needs, and tell how to fix what is wrong
 ///
-/// Exit code 1 if a check fails; a warning is no failure.
+/// At the end a task goes its whole way in a throw-away copy of the project: a working tree, a session inside the sandbox, a message
+/// and an answer, CI, and the landing. A script plays the agent, so this costs nothing but time. Exit code 1 if a check fails; a
+/// warning is no failure.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pointsman doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
-pub(crate) struct Arguments {}
+#[command(after_help = "Examples:\n  \
+    pointsman doctor\n  \
+    pointsman doctor --agent    # with one real turn of your agent\n  \
+    pointsman doctor --quick --json | jq '.checks[] | select(.status != \"ok\")'")]
+pub(crate) struct Arguments {
+    /// Make one real turn with the project's agent as well; this costs a few tokens (pointsman agent check)
+    #[arg(long)]
+    agent: bool,
+    /// Leave out the way of a task
+    #[arg(long, conflicts_with = "agent")]
+    quick: bool,
+}
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let mut checks = machine::checks(project::wants_terminals(context));
         checks.extend(installation::checks(context));
         checks.extend(project::checks(context));
+        let project = context.project_if_any().ok().flatten().filter(|_| !self.quick);
+        if let Some(project) = project {
+            checks.extend(self.long_checks(context, &project, &checks));
+        }
         let failed = checks.iter().filter(|check| check.status == Grade::Fail).count();
         if context.out.is_json() {
             context.out.value(&Doctor { ok: failed == 0, checks })?;
@@ -45,7 +66,23 @@ impl Arguments {
     }
 }
 
-fn print(context: &Context, check: &Check) -> Result<(), Failure> {
+impl Arguments {
+    /// What takes longer than a moment. It needs everything else.
+    fn long_checks(&self, context: &Context, project: &Project, before: &[Check]) -> Vec<Check> {
+        if before.iter().any(|check| check.status == Grade::Fail) {
+            return vec![Check::warn("way", words::doctor::NOT_TRIED, words::doctor::NOT_TRIED_FIX)];
+        }
+        let mut checks = whole_way::checks(context, project);
+        if self.agent && !checks.iter().any(|check| check.status == Grade::Fail) {
+            let turn = agent::checks(context, project, None);
+            checks.extend(turn.into_iter().map(|check| Check { id: format!("agent_{}", check.id), ..check }));
+        }
+        checks
+    }
+}
+
+/// One check as a line, and its fix as another.
+pub(super) fn print(context: &Context, check: &Check) -> Result<(), Failure> {
     let (word, colour) = match check.status {
         Grade::Ok => ("ok  ", style::GOOD),
         Grade::Warn => ("warn", style::WAITING),

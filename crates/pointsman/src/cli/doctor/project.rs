@@ -6,14 +6,14 @@ use pointsman_adapters::driver::Drivers;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::headless::Headless;
-use pointsman_adapters::process::find_program;
+use pointsman_adapters::process::{Program, find_program, look_for_program};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::Task;
 use pointsman_core::words;
 use pointsman_store::SessionScope;
 
-use super::{Check, chain, hooks, notifiers, services};
+use super::{Check, Grade, chain, hooks, notifiers, services, whole_way};
 use crate::cli::context::Context;
 use crate::daemon;
 use crate::project::{self, Project};
@@ -39,7 +39,12 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     checks.extend(login(&project));
     checks.push(phase_dir(&project));
     if project.config.forge.kind.is_embedded() {
-        checks.push(forge(context, &project));
+        let forge = forge(context, &project);
+        let is_there = forge.status == Grade::Ok;
+        checks.push(forge);
+        if is_there {
+            checks.extend(whole_way::embedded(context, &project));
+        }
     }
     checks.extend(services::checks(context, &project.config));
     checks.extend(notifiers::checks(context, &project));
@@ -131,11 +136,24 @@ fn agent(project: &Project) -> Check {
     let Some(program) = project.config.command(Task::ROLE).first() else {
         return Check::fail(ID, "no agent program is set", "set [agent] command in pointsman.toml");
     };
-    match find_agent(program, project.checkout()) {
-        Some(path) => Check::ok(ID, format!("{program} is {}", path.display())),
-        None => {
+    match look_for_agent(program, project.checkout()) {
+        Program::Found(path) => Check::ok(ID, format!("{program} is {}", path.display())),
+        Program::Missing => {
             let detail = format!("the agent program {program} is not found");
             Check::fail(ID, detail, "install it, or set [agent] command in pointsman.toml")
+        }
+        Program::NotExecutable(path) => Check::fail(
+            ID,
+            format!("the agent program {} is not executable", path.display()),
+            words::doctor::make_executable(program, &path),
+        ),
+        Program::NoInterpreter { path, interpreter } => {
+            let detail = words::daemon::session::no_interpreter(&path, &interpreter);
+            Check::fail(
+                ID,
+                detail,
+                format!("install {interpreter}, or change the first line of {}", path.display()),
+            )
         }
     }
 }
@@ -145,6 +163,12 @@ fn agent(project: &Project) -> Check {
 #[allow(clippy::disallowed_methods, reason = "looks where the daemon would find the program")]
 pub(super) fn find_agent(name: &str, checkout: &Path) -> Option<PathBuf> {
     find_program(name, std::env::var_os("PATH").as_deref(), checkout)
+}
+
+/// The same, and what is wrong with it otherwise.
+#[allow(clippy::disallowed_methods, reason = "looks where the daemon would find the program")]
+pub(super) fn look_for_agent(name: &str, checkout: &Path) -> Program {
+    look_for_program(name, std::env::var_os("PATH").as_deref(), checkout)
 }
 
 fn phase_dir(project: &Project) -> Check {

@@ -5,6 +5,7 @@ mod agents;
 mod claim;
 mod claude;
 mod daemon;
+mod doctor;
 mod environment;
 mod errors;
 mod figures;
