@@ -1,6 +1,6 @@
 //! The caller's side of the control socket.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +24,19 @@ pub enum Error {
     /// It was reached, and then something broke; whether it acted is unknown.
     #[error("the daemon did not answer")]
     Broken(#[source] std::io::Error),
+}
+
+impl Error {
+    /// Whether the daemon hung up before it had answered, most often because it died. One that is too slow still acts.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        match self {
+            Self::NotRunning | Self::Silent => false,
+            Self::Broken(error) => matches!(
+                error.kind(),
+                ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+            ),
+        }
+    }
 }
 
 /// Whether somebody listens. Costs no more than a connection: nobody is asked anything.

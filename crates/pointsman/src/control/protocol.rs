@@ -172,6 +172,51 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether asking twice is the same as asking once, so that a request whose answer got lost can be asked again. Reports
+    /// of hooks are left out, because a file keeps those that were not answered; orders of people, because a person looks.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Acknowledge { .. }
+            | Self::Checkpoint { .. }
+            | Self::Measure { .. }
+            | Self::ForgeStats { .. }
+            | Self::Mask { .. }
+            | Self::Read { .. } => true,
+            Self::Run { command, .. } => match command {
+                RunCommand::StepDone { .. } => true,
+                RunCommand::Start { .. } | RunCommand::Stop { .. } => false,
+            },
+            // The same action under the same id is the one that is there.
+            Self::Vault { command, .. } => match command {
+                VaultCommand::Submit { .. } => true,
+                VaultCommand::Approve { .. } | VaultCommand::Reject { .. } | VaultCommand::Raise { .. } => {
+                    false
+                }
+            },
+            Self::Forge { command, .. } => command.only_reads(),
+            Self::Down
+            | Self::Halt { .. }
+            | Self::Resume
+            | Self::Order { .. }
+            | Self::Answer { .. }
+            | Self::Hook { .. }
+            | Self::Send { .. }
+            | Self::ReloadProjects
+            | Self::AddProject { .. }
+            | Self::RemoveProject { .. }
+            | Self::Queue { .. }
+            | Self::Inbox { .. }
+            | Self::Health { .. }
+            | Self::ResumeRole { .. }
+            | Self::LookNow { .. }
+            | Self::TryNotifiers { .. }
+            | Self::Claim { .. } => false,
+        }
+    }
+}
+
 /// A reading command that works inside a sandbox as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "read", rename_all = "snake_case")]
