@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::control::client;
 use crate::control::protocol::Request;
-use crate::demo::{Owner, PREFIX, cache_dir, end_sessions, remove, sweep};
+use crate::demo::{Interrupt, Owner, PREFIX, cache_dir, end_sessions, remove, sweep};
 use crate::paths::Paths;
 use crate::project::Project;
 
@@ -70,6 +70,8 @@ pub(crate) struct Copy {
     paths: Paths,
     checkout: PathBuf,
     environment: Vec<(OsString, OsString)>,
+    /// Ctrl-C removes the copy before the command ends.
+    interrupt: Interrupt,
     daemon: Option<(JobKiller, thread::JoinHandle<Result<JobEnd, process::Error>>)>,
 }
 
@@ -102,6 +104,7 @@ impl Copy {
             run: Some(run),
             _owner: owner,
             environment,
+            interrupt: Interrupt::listen()?,
             daemon: None,
         };
         copy.take_main(paths, project)?;
@@ -167,6 +170,7 @@ impl Copy {
         let (_, supervisor) = self.daemon.insert((killer, supervisor));
         let deadline = Instant::now() + READY_LIMIT;
         loop {
+            self.interrupt.check()?;
             let ended = supervisor.is_finished();
             let text = fs::read_to_string(&log).unwrap_or_default();
             if text.lines().any(|line| line.trim() == "ready") {
@@ -187,6 +191,7 @@ impl Copy {
 
     /// The task of an issue, with its sessions and messages.
     pub(crate) fn look(&self, issue: Number) -> anyhow::Result<Seen> {
+        self.interrupt.check()?;
         let project = ProjectName::new(NAME).context("the copy has a name")?;
         let store = Store::open_read_only(&self.paths.database())?;
         let key = TaskKey { project: project.clone(), issue };

@@ -33,6 +33,11 @@ impl ForgeDatabase {
         database::open(path, &MIGRATIONS).map(|connection| Self { connection })
     }
 
+    /// Opens it for reading only; a missing or older file is an error.
+    pub fn open_read_only(path: &Path) -> Result<Self> {
+        database::open_read_only(path, &MIGRATIONS).map(|connection| Self { connection })
+    }
+
     fn begin(&mut self, operation: &'static str) -> Result<Transaction<'_>> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)

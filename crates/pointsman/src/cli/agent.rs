@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::doctor::{self, whole_way};
 use super::failure::{Code, Failure};
+use crate::demo::Interrupted;
 use crate::project::Project;
 use crate::whole_way::{Copy, Seen, Worker, pause};
 
@@ -51,7 +52,7 @@ impl Command {
         context.people_only("trying an agent")?;
         let project = context.project_if_any()?.ok_or_else(whole_way::no_project)?;
         let agent = kind.unwrap_or_else(|| project.config.agent_kind(Task::ROLE));
-        let checks = checks(context, &project, kind);
+        let checks = checks(context, &project, kind)?;
         let failed = checks.iter().any(|check| check.status == Grade::Fail);
         if context.out.is_json() {
             context.out.value(&AgentCheck { agent: agent.as_str().to_owned(), ok: !failed, checks })?;
@@ -63,10 +64,17 @@ impl Command {
 }
 
 /// Every step, with what was seen of it. What comes after a failed one is not tried.
-pub(super) fn checks(context: &Context, project: &Project, kind: Option<Agent>) -> Vec<Check> {
+pub(super) fn checks(
+    context: &Context,
+    project: &Project,
+    kind: Option<Agent>,
+) -> Result<Vec<Check>, Failure> {
     context.out.say(words::AGENT_WORKS);
     let mut checks = Vec::new();
     if let Err(error) = try_out(context, project, kind, &mut checks) {
+        if error.is::<Interrupted>() {
+            return Err(Failure::silent(Code::Interrupted));
+        }
         let step = STEPS.into_iter().find(|step| !checks.iter().any(|check: &Check| check.id == *step));
         checks.push(Check::fail(step.unwrap_or("tokens"), format!("{error:#}"), said::FIX));
     }
@@ -75,7 +83,7 @@ pub(super) fn checks(context: &Context, project: &Project, kind: Option<Agent>) 
             checks.push(Check::warn(step, said::NOT_REACHED, said::FIX));
         }
     }
-    checks
+    Ok(checks)
 }
 
 fn try_out(

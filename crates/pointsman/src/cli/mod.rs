@@ -388,7 +388,9 @@ impl Command {
             | Self::Proxy(_)
             | Self::Forward(_)
             | Self::Keep(_)
+            | Self::Agent(_)
             | Self::RehearsalAgent(_) => true,
+            Self::Doctor(arguments) => arguments.minds_interrupts(),
             Self::MergeQueue(command) => command.minds_interrupts(),
             _ => false,
         }

@@ -12,17 +12,17 @@ pub(super) const EXIT_CODE: i32 = 130;
 
 /// Whether somebody wants us to stop.
 #[derive(Clone, Debug)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 /// Somebody wants us to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
-pub(super) struct Interrupted;
+pub(crate) struct Interrupted;
 
 impl Interrupt {
     /// Listens from now on. A second signal changes nothing: a terminal that is closed sends two, and cleaning up takes a few
     /// seconds at most.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register(signal, Arc::clone(&asked))?;
@@ -31,7 +31,7 @@ impl Interrupt {
     }
 
     /// Fails once a signal has come.
-    pub(super) fn check(&self) -> Result<(), Interrupted> {
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.0.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
     }
 }

@@ -36,7 +36,7 @@ use blow::Blow;
 use board::{Board, Played};
 use facts::Remote;
 use ink::Ink;
-use interrupt::{Interrupt, Interrupted};
+pub(crate) use interrupt::{Interrupt, Interrupted};
 pub(crate) use leftovers::{Owner, PREFIX, end_sessions, sweep};
 use news::News;
 pub use pace::Pace;

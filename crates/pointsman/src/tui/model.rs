@@ -272,11 +272,11 @@ mod tests {
         press(&mut screen, 'a');
         assert_eq!(press(&mut screen, 'y'), Some(Order::Approve));
         assert_eq!(press(&mut screen, 'e'), None, "a review takes no answer");
-        assert!(screen.message.contains("takes no such answer"), "{}", screen.message);
+        assert!(screen.message.contains("does not apply to it"), "{}", screen.message);
         press(&mut screen, 'j');
         assert_eq!(press(&mut screen, 'e'), Some(Order::Answer), "the editor asks");
         assert_eq!(press(&mut screen, 'a'), None);
-        assert!(screen.message.contains("takes no such answer"), "{}", screen.message);
+        assert!(screen.message.contains("does not apply to it"), "{}", screen.message);
         assert_eq!(press(&mut screen, 'q'), Some(Order::Quit));
     }
 
@@ -284,7 +284,7 @@ mod tests {
     fn an_act_on_a_task_needs_an_issue() {
         let mut screen = Screen::new(vec![entry(1, Kind::Alarm, None)]);
         assert_eq!(press(&mut screen, 't'), None);
-        assert!(screen.message.contains("about no issue"), "{}", screen.message);
+        assert!(screen.message.contains("does not belong to an issue"), "{}", screen.message);
         assert_eq!(press(&mut Screen::new(Vec::new()), 'a'), None, "nothing is selected");
     }
 

@@ -46,9 +46,12 @@ impl Arguments {
         let mut checks = machine::checks(project::wants_terminals(context));
         checks.extend(installation::checks(context));
         checks.extend(project::checks(context));
-        let project = context.project_if_any().ok().flatten().filter(|_| !self.quick);
+        // A session looks as far as it sees; only people let a task go its whole way.
+        let tries = !self.quick && context.people_only("").is_ok();
+        let project = context.project_if_any().ok().flatten().filter(|_| tries);
         if let Some(project) = project {
-            checks.extend(self.long_checks(context, &project, &checks));
+            let more = self.long_checks(context, &project, &checks)?;
+            checks.extend(more);
         }
         let failed = checks.iter().filter(|check| check.status == Grade::Fail).count();
         if context.out.is_json() {
@@ -67,17 +70,27 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// What takes longer than a moment. It needs everything else.
-    fn long_checks(&self, context: &Context, project: &Project, before: &[Check]) -> Vec<Check> {
+    /// Whether it has a copy of the project to remove before it goes.
+    pub(super) fn minds_interrupts(&self) -> bool {
+        !self.quick
+    }
+
+    /// The checks that take longer than a moment. They need everything else.
+    fn long_checks(
+        &self,
+        context: &Context,
+        project: &Project,
+        before: &[Check],
+    ) -> Result<Vec<Check>, Failure> {
         if before.iter().any(|check| check.status == Grade::Fail) {
-            return vec![Check::warn("way", words::doctor::NOT_TRIED, words::doctor::NOT_TRIED_FIX)];
+            return Ok(vec![Check::warn("way", words::doctor::NOT_TRIED, words::doctor::NOT_TRIED_FIX)]);
         }
-        let mut checks = whole_way::checks(context, project);
+        let mut checks = whole_way::checks(context, project)?;
         if self.agent && !checks.iter().any(|check| check.status == Grade::Fail) {
-            let turn = agent::checks(context, project, None);
+            let turn = agent::checks(context, project, None)?;
             checks.extend(turn.into_iter().map(|check| Check { id: format!("agent_{}", check.id), ..check }));
         }
-        checks
+        Ok(checks)
     }
 }
 

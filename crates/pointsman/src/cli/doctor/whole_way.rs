@@ -13,7 +13,8 @@ use pointsman_store::{ForgeDatabase, MessageStatus};
 use super::project::look_for_agent;
 use super::{Check, chain};
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Code, Failure};
+use crate::demo::Interrupted;
 use crate::project::Project;
 use crate::whole_way::{Copy, Seen, Worker, pause};
 
@@ -26,20 +27,23 @@ const CI: &str = "ci";
 const LANDING: &str = "landing";
 
 /// Every step of the way; the first one that fails ends it.
-pub(super) fn checks(context: &Context, project: &Project) -> Vec<Check> {
+pub(super) fn checks(context: &Context, project: &Project) -> Result<Vec<Check>, Failure> {
     context.out.say(words::TRYING);
     let built = Copy::build(&context.paths, project, Worker::Script);
     let mut copy = match built {
         Ok(copy) => copy,
-        Err(error) => return vec![Check::fail("tree", chain(error), words::COPY_FIX)],
+        Err(error) => return Ok(vec![Check::fail("tree", chain(error), words::COPY_FIX)]),
     };
     if let Some(check) = agent_on_main(&copy, project) {
-        return vec![check];
+        return Ok(vec![check]);
     }
     let filed = copy.start().and_then(|()| copy.file_issue(words::ISSUE, words::SCRIPT));
-    match filed.and_then(|issue| walk(context, project, &copy, issue)) {
-        Ok(checks) => checks,
-        Err(error) => vec![Check::fail(SESSION, chain(error), words::COPY_FIX)],
+    let walked = filed.and_then(|issue| walk(context, project, &copy, issue));
+    drop(copy);
+    match walked {
+        Ok(checks) => Ok(checks),
+        Err(error) if error.is::<Interrupted>() => Err(Failure::silent(Code::Interrupted)),
+        Err(error) => Ok(vec![Check::fail(SESSION, chain(error), words::COPY_FIX)]),
     }
 }
 
@@ -175,7 +179,7 @@ pub(super) fn embedded(context: &Context, project: &Project) -> Vec<Check> {
             ),
         };
     let database = paths.forge_database();
-    let opened = match ForgeDatabase::open(&database) {
+    let opened = match ForgeDatabase::open_read_only(&database) {
         Ok(_) => Check::ok("forge_database", format!("{} opens", database.display())),
         Err(error) => Check::fail(
             "forge_database",

@@ -2,7 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
 
+use pointsman_testkit::eventually;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::environment::{Answer, Environment};
@@ -126,4 +130,23 @@ fn an_agent_that_gives_up_fails_its_check() {
     assert!(prompt["detail"].as_str().unwrap().contains("no login"), "{prompt}");
     assert_eq!(check(&answer, "resume")["status"], "warn", "it was not reached");
     environment.run(&["agent", "check", "clod"]).code(2).says("claude");
+}
+
+#[test]
+fn a_doctor_that_is_interrupted_removes_its_copy() {
+    let environment = project("#!/bin/sh\nsleep 1000\n");
+    let mut doctor =
+        environment.command(&["doctor"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let cache = environment.path("home/.cache");
+    let is_ready = |copy: fs::DirEntry| {
+        let log = fs::read_to_string(copy.path().join("state/up.log")).unwrap_or_default();
+        log.lines().any(|line| line == "ready")
+    };
+    eventually("the copy's daemon to be ready", Duration::from_secs(60), || {
+        fs::read_dir(&cache).ok()?.flatten().any(is_ready).then_some(())
+    });
+    let pid = Pid::from_raw(i32::try_from(doctor.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(doctor.wait().unwrap().code(), Some(130));
+    is_untouched(&environment);
 }
