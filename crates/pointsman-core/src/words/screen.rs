@@ -3,7 +3,7 @@
 use crate::part::contribution::ReviewVerdict;
 
 /// The keys, the most useful first: a narrow terminal shows as many as fit.
-pub const KEYS: &str = "a approve  r request changes  e answer  s skip  Tab next view  j/k move  Space scroll  f start afresh  t attach  d dismiss  q quit";
+pub const KEYS: &str = "a approve  r request changes  e answer  s skip  Tab next view  j/k move  Space scroll  f start afresh  t attach  o open in a browser  h allow host  d dismiss  q quit";
 
 pub const LIST: &str = "Needs you";
 pub const EMPTY: &str = "Nothing needs you.";
@@ -27,6 +27,26 @@ pub fn not_this_way(what: &str, question: u64) -> String {
 /// The question has no issue that a session could work on.
 pub fn no_issue(question: u64) -> String {
     format!("question {question} does not belong to an issue")
+}
+
+/// The question is about no host.
+pub fn no_hosts(question: u64) -> String {
+    format!("question {question} asks for no host")
+}
+
+/// The forge of the project has no pages.
+pub fn no_page(command: &str) -> String {
+    format!("This forge has no web pages. To read it: {command}")
+}
+
+/// The browser was started.
+pub fn opened(link: &str) -> String {
+    format!("Opened {link}")
+}
+
+/// The browser could not be started, or ended with an error.
+pub fn not_opened(link: &str, program: &str, error: &str) -> String {
+    format!("{program} did not open {link}: {error}. Set BROWSER to another program.")
 }
 
 /// The first lines of the file in a person's editor. Lines that begin with `#` are left out.

@@ -317,6 +317,12 @@ impl Context {
         named("VISUAL").filter(set).or_else(|| named("EDITOR").filter(set)).unwrap_or_else(|| "vi".to_owned())
     }
 
+    /// The person's browser.
+    pub(crate) fn browser(&self) -> String {
+        let named = ENVIRONMENT("BROWSER").and_then(|value| value.into_string().ok());
+        named.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "xdg-open".to_owned())
+    }
+
     /// The project's CI, if it is a server of its own, with the token that this command can find.
     pub(crate) fn ci(&self, config: &Config) -> Result<Option<Woodpecker>, Failure> {
         self.find_ci(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))

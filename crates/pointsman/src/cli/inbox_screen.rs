@@ -227,7 +227,7 @@ fn carry_out(
     let Some(entry) = screen.current() else { return Ok(String::new()) };
     let by = context.author();
     let command = match order {
-        Order::Approve => InboxCommand::Approve { by },
+        Order::Approve | Order::AllowHosts => InboxCommand::Approve { by },
         Order::Dismiss => InboxCommand::Dismiss { by },
         Order::RequestChanges => match written(context, terminal, words::screen::REQUEST_CHANGES, entry)? {
             Some(reason) => InboxCommand::Reject { reason, by },
@@ -251,12 +251,35 @@ fn carry_out(
             away(terminal, || session_attach::run_ourselves(&words, issue))?;
             return Ok(String::new());
         }
+        Order::Browse => return browse(&inside(context, entry), terminal, entry),
         Order::Quit => return Ok(String::new()),
     };
     let question = QuestionId(entry.id);
     let project = entry.project.clone();
     let _: view::Question = context.ask(&Request::Inbox { project, question, command })?;
     Ok(words::question::done(question))
+}
+
+/// Opens the page of the pull request, or of the issue if there is none. The address is the forge's and a number, never
+/// text from outside.
+fn browse(context: &Context, terminal: &mut DefaultTerminal, entry: &Entry) -> Result<String, Failure> {
+    let config = context.project()?.config;
+    let Some(forge) = context.on_server(&config)? else {
+        let command = match (entry.pr, entry.issue) {
+            (Some(pr), _) => format!("pointsman forge pr show {pr}"),
+            (None, Some(issue)) => format!("pointsman forge issue show {issue}"),
+            (None, None) => return Ok(String::new()),
+        };
+        return Ok(words::screen::no_page(&command));
+    };
+    let link = match (entry.pr, entry.issue) {
+        (Some(pr), _) => forge.pull_request_link(pr),
+        (None, Some(issue)) => forge.issue_link(issue),
+        (None, None) => return Ok(String::new()),
+    };
+    // It may be one for the terminal.
+    away(terminal, || session_attach::browse(&context.browser(), &link))?;
+    Ok(words::screen::opened(&link))
 }
 
 /// Something else has the terminal for a while.

@@ -11,6 +11,7 @@ use pointsman_adapters::phase_file;
 use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::ids::Number;
 use pointsman_core::sandbox::Purpose;
+use pointsman_core::words::screen::not_opened;
 use pointsman_store::SessionRow;
 
 use super::context::Context;
@@ -129,6 +130,20 @@ pub(super) fn edit(editor: &str, file: &Path) -> Result<(), Failure> {
         Ok(status) => Err(Failure::failed(format!("the editor {program} ended with {status}"))),
         Err(error) => Err(Failure::failed(format!("the editor {program} cannot be started: {error}"))
             .hint("set VISUAL or EDITOR")),
+    }
+}
+
+/// Opens a page in a person's browser. `browser` may have arguments.
+#[allow(clippy::disallowed_methods, reason = "a person reads in it; it has no limit but theirs")]
+pub(super) fn browse(browser: &str, link: &str) -> Result<(), Failure> {
+    let mut words = browser.split_whitespace();
+    let program = words.next().unwrap_or("xdg-open");
+    let status = Program::new(program).args(words).arg(link).status();
+    let failed = |error: String| Failure::failed(not_opened(link, program, &error));
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(status.to_string())),
+        Err(error) => Err(failed(error.to_string())),
     }
 }
 

@@ -70,6 +70,10 @@ pub(crate) enum Order {
     Dismiss,
     StartAfresh,
     Attach,
+    /// Let sessions or CI reach the hosts that the question names.
+    AllowHosts,
+    /// Show the pull request or the issue in a browser.
+    Browse,
     Quit,
 }
 
@@ -82,6 +86,8 @@ impl Order {
             Self::Dismiss => "Dismiss",
             Self::StartAfresh => "Start afresh the task of",
             Self::Attach => "Attach to the session of",
+            Self::AllowHosts => "Allow the hosts of",
+            Self::Browse => "Open",
             Self::Quit => "Quit",
         }
     }
@@ -89,19 +95,19 @@ impl Order {
     /// The way in which it settles a question, if it does.
     fn act(self) -> Option<Act> {
         match self {
-            Self::Approve => Some(Act::Approve),
+            Self::Approve | Self::AllowHosts => Some(Act::Approve),
             Self::RequestChanges => Some(Act::Reject),
             Self::Answer => Some(Act::Answer),
             Self::Dismiss => Some(Act::Dismiss),
-            Self::StartAfresh | Self::Attach | Self::Quit => None,
+            Self::StartAfresh | Self::Attach | Self::Browse | Self::Quit => None,
         }
     }
 
     /// Whether one key must not be enough. What is written in an editor was meant.
     fn needs_a_yes(self) -> bool {
         match self {
-            Self::Approve | Self::Dismiss | Self::StartAfresh => true,
-            Self::RequestChanges | Self::Answer | Self::Attach | Self::Quit => false,
+            Self::Approve | Self::AllowHosts | Self::Dismiss | Self::StartAfresh => true,
+            Self::RequestChanges | Self::Answer | Self::Attach | Self::Browse | Self::Quit => false,
         }
     }
 }
@@ -179,7 +185,9 @@ impl Screen {
                 self.scroll = self.scroll.saturating_add(PAGE).min(most);
             }
             KeyCode::PageUp | KeyCode::Char('b') => self.scroll = self.scroll.saturating_sub(PAGE),
-            KeyCode::Char('a' | 'h') => return self.order(Order::Approve),
+            KeyCode::Char('a') => return self.order(Order::Approve),
+            KeyCode::Char('h') => return self.order(Order::AllowHosts),
+            KeyCode::Char('o') => return self.order(Order::Browse),
             KeyCode::Char('r') => return self.order(Order::RequestChanges),
             KeyCode::Char('e') => return self.order(Order::Answer),
             KeyCode::Char('d') => return self.order(Order::Dismiss),
@@ -215,7 +223,11 @@ impl Screen {
     fn order(&mut self, order: Order) -> Option<Order> {
         let entry = self.current()?;
         let refusal = match order.act() {
+            Some(_) if order == Order::AllowHosts && entry.kind != Kind::HostAccess => {
+                Some(words::no_hosts(entry.id))
+            }
             Some(act) if !entry.kind.takes(act) => Some(words::not_this_way(order.name(), entry.id)),
+            None if order == Order::Browse && entry.pr.is_some() => None,
             None if entry.issue.is_none() => Some(words::no_issue(entry.id)),
             Some(_) | None => None,
         };
@@ -286,6 +298,31 @@ mod tests {
         assert_eq!(press(&mut screen, 't'), None);
         assert!(screen.message.contains("does not belong to an issue"), "{}", screen.message);
         assert_eq!(press(&mut Screen::new(Vec::new()), 'a'), None, "nothing is selected");
+    }
+
+    #[test]
+    fn hosts_are_allowed_only_where_somebody_asks_for_them() {
+        let mut screen =
+            Screen::new(vec![entry(1, Kind::Review, Some(3)), entry(2, Kind::HostAccess, Some(4))]);
+        assert_eq!(press(&mut screen, 'h'), None);
+        assert!(screen.message.contains("asks for no host"), "{}", screen.message);
+        assert_eq!(press(&mut screen, 'y'), None, "a review is not approved by the key for hosts");
+        press(&mut screen, 'j');
+        assert_eq!(press(&mut screen, 'h'), None, "one key is not enough");
+        assert_eq!(press(&mut screen, 'y'), Some(Order::AllowHosts));
+    }
+
+    #[test]
+    fn a_page_needs_an_issue_or_a_pull_request() {
+        let pull = Entry { pr: Some(5), ..entry(3, Kind::HandIn, None) };
+        let mut screen =
+            Screen::new(vec![entry(1, Kind::Review, Some(3)), entry(2, Kind::Alarm, None), pull]);
+        assert_eq!(press(&mut screen, 'o'), Some(Order::Browse), "nothing is decided by it");
+        press(&mut screen, 'j');
+        assert_eq!(press(&mut screen, 'o'), None);
+        assert!(screen.message.contains("does not belong to an issue"), "{}", screen.message);
+        press(&mut screen, 'j');
+        assert_eq!(press(&mut screen, 'o'), Some(Order::Browse));
     }
 
     #[test]

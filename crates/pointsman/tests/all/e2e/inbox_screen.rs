@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pointsman_testkit::TestDaemon;
+use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, REPO, Rules};
 
-use super::{adds, shop};
+use super::{adds, forgejo, shop};
 
 const REVIEWED: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
 
@@ -18,7 +19,7 @@ struct Terminal<'d> {
 }
 
 impl<'d> Terminal<'d> {
-    fn open(daemon: &'d TestDaemon, width: u32, editor: &str) -> Self {
+    fn open(daemon: &'d TestDaemon, width: u32, env: &[(&str, &str)]) -> Self {
         let socket = daemon.path(&format!("t{width}"));
         let terminal = Self { daemon, socket };
         let inbox = daemon.command(&["inbox"]);
@@ -29,7 +30,7 @@ impl<'d> Terminal<'d> {
             word.push(value.unwrap_or_default());
             words.push(word);
         }
-        words.push(format!("EDITOR={editor}").into());
+        words.extend(env.iter().map(|(name, value)| OsString::from(format!("{name}={value}"))));
         words.push("TERM=xterm-256color".into());
         words.push(inbox.get_program().to_owned());
         words.push("inbox".into());
@@ -87,7 +88,7 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         daemon.wait_for("the question", || {
             daemon.json(&["inbox"]).as_array().is_some_and(|open| !open.is_empty()).then_some(())
         });
-        let terminal = Terminal::open(&daemon, width, editor.to_str().unwrap());
+        let terminal = Terminal::open(&daemon, width, &[("EDITOR", editor.to_str().unwrap())]);
         let screen = terminal.shows("Needs you (1)");
         assert!(screen.contains("> review shop"), "{screen}");
         assert!(screen.contains("a approve") && screen.contains("1 Question"), "{screen}");
@@ -99,6 +100,10 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         terminal.shows("CI run 1");
         terminal.keys(&["e"]);
         terminal.shows("cannot be settled this way");
+        terminal.keys(&["h"]);
+        terminal.shows("asks for no host");
+        terminal.keys(&["o"]);
+        terminal.shows("This forge has no web pages");
         // Changes are requested in the editor, and the same screen shows the next round by itself.
         terminal.keys(&["r"]);
         daemon.wait_shown(issue, "I heard");
@@ -128,4 +133,36 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
     }
     let piped = daemon.run(&["inbox"]);
     assert!(piped.stderr.contains("Nothing needs you."), "{piped:?}");
+}
+
+#[test]
+fn e2e_the_page_of_a_pull_request_is_opened_from_the_screen() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = forgejo::start(&fake, forgejo::on(&fake).reviewed());
+    let script =
+        format!("{}\nexpect CI passed\nphase awaiting_review\nexpect Merged\nphase done", adds("apples"));
+    let issue = forgejo::file(&fake, "Add apples", &script);
+    let pr = daemon.wait_in_review(issue)["pr"].as_u64().unwrap();
+    daemon.wait_for("the question", || {
+        daemon.json(&["inbox"]).as_array().is_some_and(|open| !open.is_empty()).then_some(())
+    });
+    let (browser, opened) = (daemon.path("browser"), daemon.path("opened"));
+    std::fs::write(&browser, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", opened.display())).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let with_argument = format!("{} --new", browser.display());
+    let token = fake.token(DEV);
+    let env = [("CODEBERG_TOKEN", token.as_str()), ("BROWSER", with_argument.as_str())];
+    let terminal = Terminal::open(&daemon, 200, &env);
+    terminal.shows("Needs you (1)");
+    terminal.keys(&["o"]);
+    let screen = terminal.shows("Opened http");
+    let page = format!("{REPO}/pulls/{pr}");
+    assert!(screen.contains(&page), "{screen}");
+    let arguments = std::fs::read_to_string(&opened).unwrap();
+    assert!(
+        arguments.starts_with("--new\nhttp") && arguments.ends_with(&format!("/{page}\n")),
+        "{arguments}"
+    );
+    assert_eq!(daemon.task(issue)["state"], "awaiting_review", "looking decides nothing");
+    terminal.keys(&["q"]);
 }
