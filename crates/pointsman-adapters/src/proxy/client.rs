@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// For an answer of the proxy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Variables that the proxy needs: where to find programs, and whom a company's machines trust.
-const INHERITED: [&str; 3] = ["PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// Variables that the proxy needs: where to find programs, whom a company's machines trust, and the pretended time of a test.
+const INHERITED: [&str; 4] = ["PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "POINTSMAN_STAGE"];
 
 /// The directory of the proxy: one directory for each sandbox, and its own sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod real_claude;
 mod real_claude_headless;
 mod real_claude_person;
 mod real_claude_relay;
+mod relay_tls;
 mod simulation;
 mod timetable;
 mod upgrade;

@@ -1,6 +1,7 @@
 //! Claude Code's settings and its status line.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -106,4 +107,73 @@ fn an_idle_session_is_woken_once_for_each_piece_of_news() {
     assert!(claim.contains("last_told"), "{claim}");
     fs::remove_file(&file).unwrap();
     watch().ok().prints("");
+}
+
+const TOKEN: &str = "sk-ant-oat01-nightingale-0123456789abcdef";
+
+#[test]
+fn a_login_is_kept_for_the_daemon_alone_and_forgotten_again() {
+    let environment = Environment::with_project();
+    let kept = environment.path("state/claude-login");
+    for no_token in ["", "  \n", "two words\n", "one\ntwo\n"] {
+        let answer = environment.run_with_input(&["claude", "login"], no_token.as_bytes());
+        answer.code(3).says("this is no token").says("claude setup-token");
+        assert!(!kept.exists(), "{no_token:?}");
+    }
+    let answer = environment.run_with_input(&["claude", "login"], format!("{TOKEN}\n").as_bytes());
+    answer.ok().prints("").says("none of them sees it");
+    assert!(!answer.stderr.contains("nightingale"), "{answer:?}");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), TOKEN);
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut command = environment.command(&["claude", "login", "--json"]);
+    command.env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-another");
+    let answer = finish(command, TOKEN.as_bytes());
+    let said: Value = serde_json::from_str(&answer.ok().stdout).unwrap();
+    assert_eq!(said, json!({ "kept": true, "variable": "CLAUDE_CODE_OAUTH_TOKEN" }));
+    environment.run(&["claude", "logout"]).ok().says("revoke it");
+    assert!(!kept.exists());
+    environment.run(&["claude", "logout"]).ok().says("No token was kept");
+    // Nobody logs in on behalf of a person.
+    let mut inside = environment.command(&["claude", "login"]);
+    inside.env("POINTSMAN_SESSION", "dev-shop-1.1");
+    let answer = finish(inside, TOKEN.as_bytes());
+    assert!(answer.code != Some(0) && !kept.exists(), "{answer:?}");
+}
+
+#[test]
+fn without_a_login_init_up_and_doctor_say_so_until_there_is_one() {
+    if !crate::e2e::sandbox_works() {
+        return;
+    }
+    const MISSING: &str = "no login for Claude is known here, so no session of Claude starts";
+    let environment = Environment::with_repository();
+    let init = environment.run(&["init", "--yes"]);
+    init.ok().says(MISSING).says("pointsman claude login");
+    let check = || {
+        let answer = environment.run(&["doctor", "--quick", "--json"]);
+        let report: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer:?}"));
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["id"] == "claude_login").cloned().unwrap_or_default()
+    };
+    let missing = check();
+    assert_eq!(missing["status"], "warn", "{missing}");
+    assert!(
+        missing.to_string().contains(MISSING) && missing.to_string().contains("claude login"),
+        "{missing}"
+    );
+    environment.run(&["up", "--detach"]).ok().says(MISSING);
+    environment.run(&["down"]).ok();
+    environment.run_with_input(&["claude", "login"], TOKEN.as_bytes()).ok();
+    let found = check();
+    assert_eq!(found["status"], "ok", "{found}");
+    assert!(
+        found.to_string().contains("pointsman claude login") && !found.to_string().contains("nightingale")
+    );
+    let up = environment.run(&["up", "--detach"]);
+    assert!(!up.ok().stderr.contains(MISSING), "{up:?}");
+    environment.run(&["down"]).ok();
+    // An agent that the relay does not know needs none.
+    let other = Environment::with_repository();
+    let init = other.run(&["init", "--yes", "--agent", "./agent.sh"]);
+    assert!(!init.ok().stderr.contains(MISSING), "{init:?}");
 }

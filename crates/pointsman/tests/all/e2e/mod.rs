@@ -34,6 +34,7 @@ mod idle;
 mod inbox_screen;
 mod kill;
 mod leftovers;
+mod model_login;
 mod network;
 mod orders;
 mod outside_ci;
