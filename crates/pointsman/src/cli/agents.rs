@@ -222,7 +222,7 @@ pub(super) fn cost(session: &SessionRow) -> String {
     let money = (micro_usd > 0).then(|| format!("{} USD", dollars(micro_usd)));
     let tokens = (micro_usd == 0 && tokens > 0).then(|| format!("{tokens} tokens"));
     let known = money.or(tokens).unwrap_or_else(|| "—".to_owned());
-    let turns = (turns > 0).then(|| format!("{turns} turns"));
+    let turns = (turns > 0).then(|| format!("{turns} {}", if turns == 1 { "turn" } else { "turns" }));
     std::iter::once(known).chain(turns).collect::<Vec<_>>().join(", ")
 }
 

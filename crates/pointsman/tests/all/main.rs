@@ -10,7 +10,7 @@ mod engine;
 mod factory;
 mod forge_contract;
 mod package;
-mod readme;
+mod pages;
 mod real_claude;
 mod real_claude_headless;
 mod real_claude_person;

@@ -138,7 +138,7 @@ fn database(context: &Context) -> Check {
     let look = || -> store::Result<String> {
         let store = Store::open_read_only(&path)?;
         let (projects, events) = (store.projects()?.len(), store.last_seq()?);
-        Ok(format!("{} opens: {projects} projects, {events} events", path.display()))
+        Ok(format!("{} opens; projects: {projects}, events: {events}", path.display()))
     };
     match look() {
         Ok(detail) => Check::ok(ID, detail),
