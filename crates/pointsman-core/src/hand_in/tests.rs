@@ -229,7 +229,7 @@ impl Garden {
     fn ci(&mut self, id: u64, verdict: CiVerdict) {
         let (sha, run) = self.run(id).contribution().unwrap().pending().unwrap();
         let sha = sha.clone();
-        self.hears(id, contribution::Event::ChecksFinished { sha, run, verdict });
+        self.hears(id, contribution::Event::ChecksFinished { sha, run, verdict, flaky: false });
     }
 
     fn review(&mut self, id: u64, verdict: ReviewVerdict) {
@@ -308,8 +308,12 @@ fn people_are_told_once_what_it_needs() {
     assert_eq!(garden.told(1), Some(&Need::Silent { commit: commit.clone() }));
     assert_eq!(garden.said, [words::hand_in::waits(7, &Need::Silent { commit: commit.clone() })]);
     // A late answer is still an answer.
-    let passed =
-        contribution::Event::ChecksFinished { sha: commit.clone(), run: 1, verdict: CiVerdict::Passed };
+    let passed = contribution::Event::ChecksFinished {
+        sha: commit.clone(),
+        run: 1,
+        verdict: CiVerdict::Passed,
+        flaky: false,
+    };
     garden.hears(1, passed);
     assert_eq!(garden.told(1), Some(&Need::Review { commit: commit.clone() }));
     garden.review(1, ReviewVerdict::Discuss);

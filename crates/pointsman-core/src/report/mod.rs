@@ -245,14 +245,15 @@ impl Counter {
     /// Counts what an event says by itself. Events that are not named here say nothing that is counted.
     fn happened(&mut self, issue: &Issue, at: Timestamp, event: &Event) {
         let counts = at >= self.since;
-        if let Event::ChecksFinished { sha, verdict, .. } = event {
+        if let Event::ChecksFinished { sha, verdict, flaky, .. } = event {
             let (green, red) = (*verdict == CiVerdict::Passed, matches!(verdict, CiVerdict::Failed { .. }));
             if counts {
-                self.ci.runs += 1;
-                self.ci.red += u64::from(red);
+                // A flaky one was run twice.
+                self.ci.runs += 1 + u64::from(*flaky);
+                self.ci.red += u64::from(red || *flaky);
                 let known = self.verdicts.entry(sha.clone()).or_default();
                 known.0 |= green;
-                known.1 |= !green;
+                known.1 |= !green || *flaky;
             }
             self.history(issue, at).returned += u32::from(red);
         }

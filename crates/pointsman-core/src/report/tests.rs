@@ -58,7 +58,7 @@ impl Log {
     }
 
     fn ci(&mut self, at: u32, issue: u64, commit: char, verdict: CiVerdict, to: State) -> &mut Self {
-        self.task(at, issue, Event::ChecksFinished { sha: sha(commit), run: 1, verdict }, to)
+        self.task(at, issue, Event::ChecksFinished { sha: sha(commit), run: 1, verdict, flaky: false }, to)
     }
 
     fn review(&mut self, at: u32, issue: u64, commit: char, verdict: ReviewVerdict, by: &str) -> &mut Self {

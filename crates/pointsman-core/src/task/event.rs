@@ -105,6 +105,9 @@ pub enum Event {
         sha: Sha,
         run: u32,
         verdict: CiVerdict,
+        /// Whether it was red before it was green, on the same commit.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        flaky: bool,
     },
     /// A review of this commit is on the forge.
     ReviewPosted {
@@ -279,7 +282,9 @@ impl Event {
             Told::Opened { number } => Self::PullRequestOpened { number },
             Told::Observed { fact } => Self::PullRequestObserved { fact },
             Told::ChecksStarted { sha } => Self::ChecksStarted { sha },
-            Told::ChecksFinished { sha, run, verdict } => Self::ChecksFinished { sha, run, verdict },
+            Told::ChecksFinished { sha, run, verdict, flaky } => {
+                Self::ChecksFinished { sha, run, verdict, flaky }
+            }
             Told::Reviewed { sha, verdict, by, by_agent, body } => {
                 Self::ReviewPosted { sha, verdict, by, by_agent, body }
             }

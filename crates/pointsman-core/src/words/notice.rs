@@ -2,6 +2,7 @@
 
 use crate::health::tail;
 use crate::ids::ProjectName;
+use crate::ids::Sha;
 use crate::part::question::Cause;
 use crate::queue::EntryId;
 use crate::snapshot::Unreadable;
@@ -157,6 +158,21 @@ pub fn phase_rejected(task: &Task, reason: &str) -> Notice {
         format!("{} signals something unusable", task.key),
         format!("{}\n{reason}\nThe session goes on; nothing was done with it.", about(task)),
         true,
+    )
+}
+
+/// CI was red and then green on the same commit.
+pub fn flaky(task: &Task, sha: &Sha) -> Notice {
+    notice(
+        format!("{}: CI is flaky", task.key),
+        format!(
+            "{}\nCI failed on {} and passed when it ran again on the same commit. The second run counts, and the agent was not told.\n\
+             pointsman ci logs {} shows what both runs printed.",
+            about(task),
+            sha.short(),
+            task.key.issue
+        ),
+        false,
     )
 }
 

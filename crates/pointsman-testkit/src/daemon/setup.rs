@@ -175,6 +175,8 @@ impl Setup {
         }
         let phases = format!("{:?}", daemon.phases().to_string_lossy());
         values.entry("dev.phase_dir".to_owned()).or_insert(phases);
+        // The machine that runs the tests may have little room; the rule has tests of its own.
+        values.entry("tree.free_disk".to_owned()).or_insert_with(|| "\"100MB\"".to_owned());
         let mut text = format!("name = {:?}\nprimary_branch = \"main\"\n", self.name);
         let mut section = "";
         for (key, value) in &values {

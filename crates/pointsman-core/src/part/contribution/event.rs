@@ -36,6 +36,9 @@ pub enum Event {
         sha: Sha,
         run: u32,
         verdict: CiVerdict,
+        /// Whether it was red before it was green, on the same commit.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        flaky: bool,
     },
     /// A review of this commit is on the forge.
     Reviewed {
@@ -64,7 +67,9 @@ impl Event {
             Self::Opened { number } => Fact::Opened { number: *number },
             Self::Observed { fact } => Fact::Observed(fact),
             Self::ChecksStarted { sha } => Fact::ChecksStarted { sha },
-            Self::ChecksFinished { sha, run, verdict } => Fact::ChecksFinished { sha, run: *run, verdict },
+            Self::ChecksFinished { sha, run, verdict, flaky: _ } => {
+                Fact::ChecksFinished { sha, run: *run, verdict }
+            }
             Self::Reviewed { sha, verdict, by, by_agent, body } => {
                 Fact::Reviewed { sha, verdict: *verdict, by, by_agent: *by_agent, body }
             }

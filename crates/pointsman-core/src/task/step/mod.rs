@@ -67,8 +67,11 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::PullRequestObserved { fact } => draft.pull_request_observed(fact)?,
         Event::HeadMoved => draft.contributed(&part::Fact::HeadMoved)?,
         Event::ChecksStarted { sha } => draft.contributed(&part::Fact::ChecksStarted { sha })?,
-        Event::ChecksFinished { sha, run, verdict } => {
+        Event::ChecksFinished { sha, run, verdict, flaky } => {
             draft.contributed(&part::Fact::ChecksFinished { sha, run: *run, verdict })?;
+            if *flaky {
+                draft.notify(crate::words::notice::flaky(&draft.task, sha));
+            }
         }
         Event::ReviewPosted { sha, verdict, by, by_agent, body } => {
             draft.review_posted(&part::Fact::Reviewed {

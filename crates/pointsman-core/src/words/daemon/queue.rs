@@ -23,6 +23,11 @@ pub fn is_main(branch: impl Display) -> String {
     format!("{branch} is the branch that others land on")
 }
 
+/// Stands in a log between a green run and the red one before it.
+pub fn first_run_printed() -> &'static str {
+    "\npointsman: The run above passed. An earlier run on the same commit failed. It printed:\n"
+}
+
 /// The main branch in an entry.
 pub fn entry_is_main() -> &'static str {
     "it is the main branch itself"

@@ -1,6 +1,8 @@
 //! CI by a command of the project: for tasks, and for pull requests of people on the embedded forge.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,7 @@ pub(crate) const CHECK: &str = "ci";
 
 /// The log of one run of a task's CI.
 pub(crate) fn ci_log(paths: &ProjectPaths, key: &TaskKey, run: u32) -> PathBuf {
-    paths.logs().join(format!("{}.log", run_name(&key.clone().into(), run)))
+    log_of(paths, &run_name(&key.clone().into(), run))
 }
 
 /// The log of CI on the head of a pull request that no task is about.
@@ -40,7 +42,11 @@ pub(crate) fn ci_log_of_pull(
     number: Number,
     sha: &Sha,
 ) -> PathBuf {
-    paths.logs().join(format!("{}.log", pull_name(project, number, sha)))
+    log_of(paths, &pull_name(project, number, sha))
+}
+
+fn log_of(paths: &ProjectPaths, name: &str) -> PathBuf {
+    paths.logs().join(format!("{name}.log"))
 }
 
 /// The last verdict of the project's CI on a tree, and how long that run took.
@@ -87,8 +93,10 @@ impl Check {
         self.tell(jobs, Event::ChecksStarted { sha: self.sha.clone() });
         let issue = self.owner.id().issue().map(|issue| ("ISSUE", issue.to_string()));
         let env = Vec::from_iter(issue);
-        let Some(verdict) = test(jobs, served, &command, self.name(), &self.sha, env) else { return };
-        self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict });
+        let test = Test { command: &command, name: self.name(), sha: &self.sha, env };
+        let is_wanted = || jobs.read(|store| self.is_pending(store));
+        let Some(Tested { verdict, flaky }) = test.run(jobs, served, &is_wanted) else { return };
+        self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict, flaky });
     }
 
     /// Whether its owner still waits for this run. A store that does not answer says nothing.
@@ -122,7 +130,8 @@ impl Check {
         if let Some(verdict) = wait_for_checks(jobs, served, &self.sha, &unwanted) {
             let left_out = matches!(verdict, CiVerdict::TimedOut { .. }) && self.is_left_out(served);
             let verdict = if left_out { CiVerdict::Passed } else { verdict };
-            self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict });
+            let (sha, run) = (self.sha.clone(), self.run);
+            self.tell(jobs, Event::ChecksFinished { sha, run, verdict, flaky: false });
         }
     }
 
@@ -164,9 +173,9 @@ impl PullRequestCheck {
             return;
         }
         let name = self.name(&served.config.name);
-        let verdict = test(jobs, served, &command, name, &self.sha, Vec::new());
-        if let Some(verdict) = &verdict {
-            tracing::info!(pr = self.number, sha = %self.sha, ?verdict, "a pull request of no task was tested");
+        let test = Test { command: &command, name, sha: &self.sha, env: Vec::new() };
+        if let Some(Tested { verdict, flaky }) = test.run(jobs, served, &|| true) {
+            tracing::info!(pr = self.number, sha = %self.sha, ?verdict, flaky, "a pull request of no task was tested");
         }
     }
 }
@@ -199,62 +208,121 @@ pub(super) fn untested(served: &Served, picture: &WorkflowMap) -> Vec<PullReques
     })
 }
 
-/// Tests a commit, shows on the forge what comes of it, and remembers it. None if the daemon stops.
-fn test(
-    jobs: &Arc<Jobs>,
-    served: &Arc<Served>,
-    command: &[String],
+/// The project's CI on one commit.
+struct Test<'a> {
+    command: &'a [String],
     name: String,
-    sha: &Sha,
+    sha: &'a Sha,
     env: Vec<(&'static str, String)>,
-) -> Option<CiVerdict> {
-    show(served, sha, CheckState::Pending);
-    let mut env = env;
-    env.push(("PROJECT_NAME", served.config.name.to_string()));
-    let program =
-        Program { name, command, sha, env, answer: None, limit: served.config.timing.ci_timeout.into() };
-    let begun = Instant::now();
-    let verdict = match program.run(jobs, served) {
-        Ok(ran) => {
-            let verdict = ran.verdict("ci")?;
-            remember_run(jobs, served, command, sha, &verdict, ran.log_path, begun.elapsed());
-            verdict
-        }
-        Err(error) => {
-            let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));
-            CiVerdict::Infra { reason, log: String::new() }
-        }
-    };
-    let state = match verdict {
-        CiVerdict::Passed => CheckState::Success,
-        CiVerdict::Failed { .. }
-        | CiVerdict::Infra { .. }
-        | CiVerdict::Unreached { .. }
-        | CiVerdict::TimedOut { .. } => CheckState::Failure,
-    };
-    show(served, sha, state);
-    Some(verdict)
 }
 
-/// The merge queue need not test again what was tested here. What says nothing about the code is not told.
-fn remember_run(
-    jobs: &Jobs,
-    served: &Served,
-    command: &[String],
-    sha: &Sha,
-    verdict: &CiVerdict,
-    log_path: PathBuf,
+/// What CI says about a commit.
+struct Tested {
+    verdict: CiVerdict,
+    /// It failed, and passed when it ran again.
+    flaky: bool,
+}
+
+/// One run of it.
+struct Attempt {
+    verdict: CiVerdict,
     took: Duration,
-) {
-    if !tells_of_code(verdict) {
-        return;
+}
+
+impl Test<'_> {
+    /// Tests the commit, shows on the forge what comes of it, and remembers it. A red run is repeated once: a test that
+    /// fails now and then is not the fault of who wrote the commit. None if the daemon stops, or if nobody waits any more.
+    fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, is_wanted: &dyn Fn() -> bool) -> Option<Tested> {
+        show(served, self.sha, CheckState::Pending);
+        let first = self.attempt(jobs, served)?;
+        let log = log_of(&served.paths, &self.name);
+        let first_log = log.with_extension("first");
+        let is_red = matches!(first.verdict, CiVerdict::Failed { .. });
+        let second = if is_red && is_wanted() {
+            keep(fs::rename(&log, &first_log));
+            Some(self.attempt(jobs, served)?)
+        } else {
+            None
+        };
+        let tested = match &second {
+            Some(Attempt { verdict: CiVerdict::Passed, .. }) => {
+                keep(append(&log, &first_log));
+                Tested { verdict: CiVerdict::Passed, flaky: true }
+            }
+            Some(Attempt { verdict: verdict @ CiVerdict::Failed { .. }, .. }) => {
+                keep(fs::remove_file(&first_log));
+                Tested { verdict: verdict.clone(), flaky: false }
+            }
+            // The second run told nothing about the code.
+            Some(_) => {
+                keep(fs::rename(&first_log, &log));
+                Tested { verdict: first.verdict.clone(), flaky: false }
+            }
+            None => Tested { verdict: first.verdict.clone(), flaky: false },
+        };
+        self.remember(jobs, served, std::iter::once(&first).chain(&second), log);
+        let state = match tested.verdict {
+            CiVerdict::Passed => CheckState::Success,
+            CiVerdict::Failed { .. }
+            | CiVerdict::Infra { .. }
+            | CiVerdict::Unreached { .. }
+            | CiVerdict::TimedOut { .. } => CheckState::Failure,
+        };
+        show(served, self.sha, state);
+        Some(tested)
     }
-    let Ok(tree) = served.mirror.tree_of(sha) else { return };
-    let gate = gate_name(command);
-    let earlier = jobs.read(|store| record(store, &served.config.name, &tree, &gate)).ok().flatten();
-    let record = Record::add(earlier.as_ref(), verdict.clone());
-    let log_path = Some(log_path);
-    remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+
+    fn attempt(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> Option<Attempt> {
+        let mut env = self.env.clone();
+        env.push(("PROJECT_NAME", served.config.name.to_string()));
+        let (name, command, sha) = (self.name.clone(), self.command, self.sha);
+        let limit = served.config.timing.ci_timeout.into();
+        let begun = Instant::now();
+        let verdict = match (Program { name, command, sha, env, answer: None, limit }).run(jobs, served) {
+            Ok(ran) => ran.verdict("ci")?,
+            Err(error) => {
+                let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));
+                CiVerdict::Infra { reason, log: String::new() }
+            }
+        };
+        Some(Attempt { verdict, took: begun.elapsed() })
+    }
+
+    /// The merge queue need not test again what was tested here. What says nothing about the code is not told.
+    fn remember<'a>(
+        &self,
+        jobs: &Jobs,
+        served: &Served,
+        attempts: impl Iterator<Item = &'a Attempt>,
+        log: PathBuf,
+    ) {
+        let Ok(tree) = served.mirror.tree_of(self.sha) else { return };
+        let gate = gate_name(self.command);
+        let mut known = jobs.read(|store| record(store, &served.config.name, &tree, &gate)).ok().flatten();
+        let mut took = None;
+        for attempt in attempts.filter(|attempt| tells_of_code(&attempt.verdict)) {
+            known = Some(Record::add(known.as_ref(), attempt.verdict.clone()));
+            took = Some(attempt.took);
+        }
+        if let (Some(record), Some(took)) = (&known, took) {
+            remember(jobs, served, Verdict { tree: &tree, gate, record, log_path: Some(log), took });
+        }
+    }
+}
+
+/// Adds to the log of a green run what the red one before it printed.
+fn append(log: &Path, first: &Path) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).open(log)?;
+    writeln!(file, "{}", words::daemon::queue::first_run_printed())?;
+    std::io::copy(&mut fs::File::open(first)?, &mut file)?;
+    fs::remove_file(first)
+}
+
+/// A log is for people; nothing is decided from it.
+fn keep(done: std::io::Result<()>) {
+    if let Err(error) = done {
+        tracing::warn!(%error, "the log of a CI run is incomplete");
+    }
 }
 
 fn tells_of_code(verdict: &CiVerdict) -> bool {

@@ -35,11 +35,20 @@ fn life(dice: &mut Dice, issue: u64) -> Vec<(u64, Event, State)> {
     for _ in 0..dice.below(3) {
         at += 1 + dice.below(9);
         let verdict = CiVerdict::Failed { summary: "red".to_owned(), log: String::new() };
-        events.push((at, Event::ChecksFinished { sha: sha(commit), run: 1, verdict }, State::Working));
+        events.push((
+            at,
+            Event::ChecksFinished { sha: sha(commit), run: 1, verdict, flaky: false },
+            State::Working,
+        ));
         commit += dice.below(2);
     }
     at += 1 + dice.below(9);
-    let passed = Event::ChecksFinished { sha: sha(commit), run: 2, verdict: CiVerdict::Passed };
+    let passed = Event::ChecksFinished {
+        sha: sha(commit),
+        run: 2,
+        verdict: CiVerdict::Passed,
+        flaky: dice.below(5) == 0,
+    };
     events.push((at, passed, State::AwaitingReview));
     at += 1 + dice.below(30);
     let verdict = if dice.below(4) == 0 { ReviewVerdict::RequestChanges } else { ReviewVerdict::Approve };
@@ -137,7 +146,12 @@ fn the_figures_of_a_report_are_those_of_an_independent_count() {
     );
     close(&report["lead_time"]["p50"], lead[lead.len().div_ceil(2) - 1] as f64 / 1000.0);
     close(&report["lead_time"]["p90"], lead[(lead.len() * 9).div_ceil(10) - 1] as f64 / 1000.0);
-    assert_eq!(report["ci"]["runs"], count("checks_finished"));
+    let repeated = log
+        .iter()
+        .filter(|event| event["kind"] == "checks_finished" && event["data"]["flaky"] == true)
+        .count();
+    assert!(repeated > 0);
+    assert_eq!(report["ci"]["runs"], count("checks_finished") + repeated);
     assert_eq!(report["reviews"]["asked"], ISSUES);
     assert_eq!(report["reverts"], 1);
     let reviews: Vec<&Value> = log.iter().filter(|event| event["kind"] == "review_posted").collect();

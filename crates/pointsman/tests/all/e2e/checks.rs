@@ -57,6 +57,35 @@ fn e2e_when_all_fixes_are_used_up_the_task_is_blocked_with_a_diagnosis_and_can_s
 }
 
 #[test]
+fn e2e_a_flaky_ci_costs_no_fix_and_is_counted_and_told() {
+    let ci = "#!/bin/sh\nif [ ! -e \"$HOME/tried\" ]; then touch \"$HOME/tried\"; echo the clock was slow; exit 1; fi\n\
+              echo all is well\n";
+    let daemon = shop().file("ci.sh", ci).start();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+    assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 0);
+    assert!(!daemon.transcript(issue).contains("CI failed"), "the agent cannot mend it");
+    let told = daemon.notices().into_iter().find(|notice| notice["title"] == "shop#1: CI is flaky");
+    assert!(told.expect("people are told")["body"].as_str().unwrap().contains("passed when it ran again"));
+    let ci = &daemon.json(&["report"])["ci"];
+    assert_eq!((&ci["runs"], &ci["red"], &ci["flaky"]), (&2.into(), &1.into(), &1.into()), "{ci}");
+    let log = daemon.json(&["ci", "logs", &issue.to_string()])["log"].as_str().unwrap().to_owned();
+    let (green, red) = log.split_once("An earlier run on the same commit failed").expect("both runs");
+    assert!(green.contains("all is well") && red.contains("the clock was slow"), "{log}");
+}
+
+#[test]
+fn e2e_a_red_run_that_cannot_be_repeated_is_red() {
+    let ci = "#!/bin/sh\n[ ! -e \"$HOME/tried\" ] || exit 137\ntouch \"$HOME/tried\"; echo a BUG is left; exit 1\n";
+    let daemon = shop().file("ci.sh", ci).start();
+    let issue = daemon.file_issue("Apples", &format!("{}\nexpect CI failed\nhang", adds("apples")));
+    daemon.wait_until(issue, "it costs a fix", |task| task["attempts"]["ci_fixes"] == 1);
+    let log = daemon.json(&["ci", "logs", &issue.to_string()])["log"].as_str().unwrap().to_owned();
+    assert!(log.contains("a BUG is left"), "{log}");
+}
+
+#[test]
 fn e2e_infrastructure_that_fails_once_costs_no_fix() {
     let ci = "#!/bin/sh\nif [ ! -e \"$HOME/tried\" ]; then touch \"$HOME/tried\"; exit 137; fi\n";
     let daemon = shop().file("ci.sh", ci).start();

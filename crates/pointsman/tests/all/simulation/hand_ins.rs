@@ -163,8 +163,11 @@ impl Daemon {
         self.reality().hand_ins.checks.remove(&check);
         let (key, sha, run) = check;
         let verdict = self.reality().verdict(NO_ISSUE, &sha, run);
-        let inputs = [About::ChecksStarted { sha: sha.clone() }, About::ChecksFinished { sha, run, verdict }]
-            .map(|about| Input::of_run(key.clone(), Event::Contribution { about }));
+        let inputs = [
+            About::ChecksStarted { sha: sha.clone() },
+            About::ChecksFinished { sha, run, verdict, flaky: false },
+        ]
+        .map(|about| Input::of_run(key.clone(), Event::Contribution { about }));
         self.told(Source::Checks, Item::Inputs(inputs.into()));
     }
 

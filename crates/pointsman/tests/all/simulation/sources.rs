@@ -160,9 +160,12 @@ impl Daemon {
         self.reality().checks.remove(&check);
         let (issue, sha, run) = check;
         let verdict = self.reality().verdict(issue, &sha, run);
+        // A green run that another one repeated after a red one.
+        let flaky = verdict == CiVerdict::Passed && self.reality().chance.one_in(4);
         let key = self.reality().key(issue);
-        let inputs = [Event::ChecksStarted { sha: sha.clone() }, Event::ChecksFinished { sha, run, verdict }]
-            .map(|event| Input::new(key.clone(), event));
+        let inputs =
+            [Event::ChecksStarted { sha: sha.clone() }, Event::ChecksFinished { sha, run, verdict, flaky }]
+                .map(|event| Input::new(key.clone(), event));
         self.told(Source::Checks, Item::Inputs(inputs.into()));
     }
 }

@@ -139,8 +139,8 @@ fn awaiting_ci_a_late_success_after_the_timeout_still_counts() {
 #[test]
 fn awaiting_ci_an_answer_for_another_commit_or_try_is_stale() {
     let mut play = Play::awaiting_ci();
-    play.refuses(Event::ChecksFinished { sha: sha('b'), run: 1, verdict: CiVerdict::Passed });
-    play.refuses(Event::ChecksFinished { sha: sha('a'), run: 9, verdict: CiVerdict::Passed });
+    play.refuses(Event::ChecksFinished { sha: sha('b'), run: 1, verdict: CiVerdict::Passed, flaky: false });
+    play.refuses(Event::ChecksFinished { sha: sha('a'), run: 9, verdict: CiVerdict::Passed, flaky: false });
     assert_eq!(play.task.state, State::AwaitingCi);
 }
 
@@ -148,7 +148,7 @@ fn awaiting_ci_an_answer_for_another_commit_or_try_is_stale() {
 fn awaiting_ci_a_new_push_runs_ci_on_the_new_head() {
     let mut play = Play::awaiting_ci().event(Event::HeadMoved).synced(sha('b'));
     assert_eq!(play.kinds(), ["run_checks"]);
-    play.refuses(Event::ChecksFinished { sha: sha('a'), run: 1, verdict: CiVerdict::Passed });
+    play.refuses(Event::ChecksFinished { sha: sha('a'), run: 1, verdict: CiVerdict::Passed, flaky: false });
     play.ci(CiVerdict::Passed).is(State::AwaitingReview);
 }
 

@@ -179,7 +179,7 @@ impl Play {
     fn ci(self, verdict: CiVerdict) -> Self {
         let sha = self.task.head.clone().expect("a head");
         let run = self.task.contribution.ci_run;
-        self.event(Event::ChecksFinished { sha, run, verdict })
+        self.event(Event::ChecksFinished { sha, run, verdict, flaky: false })
     }
 
     fn awaiting_review() -> Self {

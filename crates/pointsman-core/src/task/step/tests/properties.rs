@@ -67,7 +67,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
                 1 => infra(),
                 _ => CiVerdict::Passed,
             };
-            Event::ChecksFinished { sha: head, run, verdict }
+            Event::ChecksFinished { sha: head, run, verdict, flaky: false }
         }
         16 => {
             let verdict = match nudge.pick % 4 {
