@@ -1,5 +1,7 @@
 //! Tasks: `task list`, `task show`, `task explain` and the answers to orders about them.
 
+use std::path::PathBuf;
+
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::context::Gauge;
@@ -141,6 +143,47 @@ pub struct Undone {
     pub reverts: Sha,
     /// Where people look at it.
     pub link: String,
+}
+
+/// The work of a task on its way to a person's checkout: the control socket's answer to `task take`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handed {
+    pub branch: String,
+    /// The commit that was checked out.
+    pub head: Sha,
+    /// All files as they were left: `head`, or a commit on top of it.
+    pub commit: Sha,
+    /// The repository to fetch from.
+    pub repository: PathBuf,
+    /// The reference in it.
+    pub reference: String,
+    pub session: String,
+    /// The id of the agent's conversation, and the file that has it.
+    pub conversation: Option<(String, PathBuf)>,
+}
+
+/// A person has the work of a task: `task take`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    pub issue: Number,
+    pub branch: String,
+    pub head: Sha,
+    /// Whether the agent left changes that it had not committed. They are in the checkout, not committed.
+    pub uncommitted: bool,
+    pub session: String,
+    /// The file with the conversation.
+    pub conversation: Option<PathBuf>,
+    /// The command that goes on with the conversation, if its program can.
+    pub resume: Option<String>,
+}
+
+/// The agent goes on from a person's commits: `task give`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Returned {
+    pub issue: Number,
+    pub state: State,
+    pub branch: String,
+    pub head: Sha,
 }
 
 /// The verdict of CI on the head, without the commit.

@@ -36,6 +36,51 @@ pub fn capture(
     save(mirror, &snapshot(mirror, work_dir, None)?, refname, message)
 }
 
+/// A working tree that is kept as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The commit that is checked out in it.
+    pub head: Sha,
+    /// All of its files: `head` itself, or a commit on top of it.
+    pub commit: Sha,
+    /// Why it may not be everything.
+    pub incomplete: Option<String>,
+}
+
+/// Moves `refname` to all that is in a working tree, whether it was kept before or not. None if its commits cannot be read.
+pub fn capture_whole(
+    mirror: &Mirror,
+    work_dir: &Path,
+    refname: &RefName,
+    message: &str,
+) -> Result<Option<Whole>, Error> {
+    let snapshot = snapshot(mirror, work_dir, None)?;
+    let Some(head) = snapshot.head.clone() else { return Ok(None) };
+    let commit = match snapshot.changed_paths()?.is_empty() {
+        true => head.clone(),
+        false => snapshot.commit(message)?,
+    };
+    snapshot.keep()?;
+    move_ref(mirror, refname, &commit)?;
+    Ok(Some(Whole { head, commit, incomplete: snapshot.incomplete.clone() }))
+}
+
+/// Moves `refname` to a commit that the mirror, or the one whose objects it borrows, has already.
+pub fn move_ref(mirror: &Mirror, refname: &RefName, commit: &Sha) -> Result<(), Error> {
+    mirror.follow_lender()?;
+    let expect = mirror.read_ref(refname)?.map_or(Expect::Absent, Expect::At);
+    match mirror.update_ref(refname, commit, &expect)? {
+        RefUpdate::Done => Ok(()),
+        RefUpdate::Stale { .. } => Err(Error::RefTaken { refname: refname.to_string() }),
+    }
+}
+
+/// Whether one commit is in the history of another. The mirror, or the one whose objects it borrows, has both.
+pub fn is_part_of(mirror: &Mirror, one: &Sha, other: &Sha) -> Result<bool, Error> {
+    mirror.follow_lender()?;
+    mirror.is_ancestor(one, other)
+}
+
 pub(super) fn save(
     mirror: &Mirror,
     snapshot: &Snapshot<'_>,

@@ -116,6 +116,12 @@ impl Gateway {
         files::write_beneath(&self.dir, Path::new(name.as_str()), format!("{at}\n").as_bytes(), 0o644)
     }
 
+    /// Puts the branch that it takes to a commit of the mirror, whatever was pushed before.
+    pub fn show_branch(&self, at: &Sha) -> Result<(), Error> {
+        let name = self.branch.full();
+        files::write_beneath(&self.dir, Path::new(name.as_str()), format!("{at}\n").as_bytes(), 0o644)
+    }
+
     fn allowed_line(&self) -> String {
         format!("{}\n", self.branch.full())
     }

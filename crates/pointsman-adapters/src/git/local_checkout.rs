@@ -1,6 +1,7 @@
 //! The repository a person works in: looked at before a project is made of it, and given a remote when it is.
 //!
-//! Only `init` writes to it, and only what is here: one remote and one line of its private exclude file.
+//! Only `init` writes to it by itself: one remote and one line of its private exclude file. `task take` switches it to the
+//! branch of a task, because a person asked for that, and never over anything that is not committed.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,8 +11,9 @@ use pointsman_core::ids::Sha;
 use pointsman_core::test_command::CommittedFile;
 
 use super::inspect::nul_list;
-use super::{BranchName, Call, Error, Git, files};
+use super::{BranchName, Call, Error, Git, RefName, files};
 use crate::process::End;
+use crate::retry::Retry;
 
 /// The most of a file that is read to guess what it is for.
 const FILE_CAP: usize = 1 << 20;
@@ -89,6 +91,59 @@ impl LocalCheckout {
     pub fn changed_files(&self) -> Result<usize, Error> {
         let listed = self.call("status").args(["--porcelain", "-z", "--no-renames"]).bytes()?;
         Ok(nul_list(&listed).len())
+    }
+
+    /// The files that differ from the commit that is checked out, untracked ones included, below the top of the tree.
+    pub fn uncommitted(&self) -> Result<Vec<String>, Error> {
+        let args = ["--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+        let listed = self.call("status").args(args).bytes()?;
+        Ok(nul_list(&listed).into_iter().map(|line| line.get(3..).unwrap_or_default().to_owned()).collect())
+    }
+
+    /// The number of tracked files that differ from the commit that is checked out.
+    pub fn changed_tracked_files(&self) -> Result<usize, Error> {
+        let args = ["--porcelain", "-z", "--no-renames", "--untracked-files=no"];
+        Ok(nul_list(&self.call("status").args(args).bytes()?).len())
+    }
+
+    /// Whether one commit is in the history of another. Both are here.
+    pub fn is_ancestor(&self, one: &Sha, other: &Sha) -> Result<bool, Error> {
+        self.call("merge-base").args(["--is-ancestor", one.as_str(), other.as_str()]).yes()
+    }
+
+    /// Brings a reference of a repository of ours here, under the same name.
+    pub fn fetch(&self, from: &Path, name: &RefName) -> Result<(), Error> {
+        let call = self.call("fetch").args(["--quiet", "--no-tags", "--no-write-fetch-head", "--"]);
+        call.arg(from).arg(format!("+{name}:{name}")).remote(Retry::Later).ok()
+    }
+
+    /// The files that one commit has and another has not.
+    pub fn added_files(&self, from: &Sha, to: &Sha) -> Result<Vec<String>, Error> {
+        let args = ["-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", from.as_str(), to.as_str()];
+        Ok(nul_list(&self.call("diff-tree").args(args).bytes()?))
+    }
+
+    /// Switches to a branch that begins here, or goes forward to here. Git refuses to overwrite what is not committed.
+    pub fn switch(&self, branch: &BranchName, at: &Sha) -> Result<(), Error> {
+        let there = self.branch(branch)?;
+        if there.is_none() {
+            let call = self.call("switch").args(["--quiet", "--no-track", "--create", branch.as_str()]);
+            return call.arg(at.as_str()).ok();
+        }
+        if self.current_branch()?.as_deref() != Some(branch.as_str()) {
+            self.call("switch").args(["--quiet", branch.as_str()]).ok()?;
+        }
+        if there.as_ref() == Some(at) {
+            return Ok(());
+        }
+        self.call("merge").args(["--quiet", "--ff-only", at.as_str()]).ok()
+    }
+
+    /// Gives all files the content that they have in a commit. What differs from the commit that is checked out is not
+    /// committed then.
+    pub fn put_files(&self, commit: &Sha) -> Result<(), Error> {
+        let source = format!("--source={commit}");
+        self.call("restore").args(["--quiet", "--worktree", &source, "--", "."]).ok()
     }
 
     /// The address of a remote; none if there is no such remote.

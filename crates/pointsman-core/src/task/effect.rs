@@ -166,6 +166,8 @@ pub enum Opening {
     Continuation,
     /// A person wants a new beginning: the issue is new to the agent, and so is its tree, from today's main branch.
     Anew,
+    /// A person had the work and gives it back: the tree is new, from their commit.
+    Given,
 }
 
 /// The way in which a session ended.

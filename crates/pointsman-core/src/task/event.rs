@@ -223,6 +223,15 @@ pub enum Event {
         by: String,
         text: String,
     },
+    /// A person works on it in their own checkout.
+    Taken {
+        by: String,
+    },
+    /// A person gives it back: the next session goes on from this commit.
+    Given {
+        by: String,
+        head: Sha,
+    },
     /// A person or the scheduler gave an order.
     Ordered {
         order: Order,

@@ -19,7 +19,7 @@ pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::Policy;
 pub use questions::{STANDING, held_up, questions, standing};
 pub use signals::signals;
-pub use state::{State, Task};
+pub use state::{Given, State, Task};
 pub use step::{Transition, step};
 
 pub use crate::part::contribution::{

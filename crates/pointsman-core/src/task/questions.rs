@@ -69,6 +69,7 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
         Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
         Event::HostsAllowed { by } | Event::SetupRetried { by } => (Some(by.clone()), Settlement::Approved),
         Event::TimePassed if after.state == State::Blocked => (None, Settlement::Expired),
+        Event::Taken { by } | Event::Given { by, .. } => withdrawn(&words::question::taken(by)),
         Event::Ordered { order } => withdrawn(words::question::ordered(*order)),
         Event::ReviewPosted { by, .. } => withdrawn(&words::question::reviewed(by)),
         Event::PullRequestObserved { fact } => withdrawn(match fact {

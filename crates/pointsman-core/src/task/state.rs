@@ -159,6 +159,12 @@ pub struct Task {
     /// When the forge was asked for the answer that showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_seen_at: Option<Timestamp>,
+    /// The person who works on it in their own checkout, while paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_by: Option<String>,
+    /// The commit that a person gave back last, and who.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Given>,
     /// A diagnostic comment is owed as soon as the session has ended.
     pub diagnosis_due: bool,
     /// How often the issue was claimed: a review that counted for an earlier claim counts anew.
@@ -167,6 +173,13 @@ pub struct Task {
     /// How many comments were ordered: tells them apart.
     #[serde(default)]
     pub comments: u32,
+}
+
+/// Work that a person gave back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    pub by: String,
+    pub head: Sha,
 }
 
 impl Task {
@@ -205,6 +218,8 @@ impl Task {
             dependencies_seen: false,
             block_seen: false,
             block_seen_at: None,
+            taken_by: None,
+            given: None,
             diagnosis_due: false,
             claims: 0,
             comments: 0,

@@ -19,6 +19,7 @@ pub mod formula;
 pub mod gardener;
 pub mod guard;
 pub mod hand_in;
+pub mod handover;
 pub mod health;
 pub mod journal;
 pub mod labels;

@@ -47,6 +47,8 @@ pub struct Recovery {
     pub predecessor: String,
     /// It handed over as it was asked to, instead of dying.
     pub handed_over: bool,
+    /// The person who took the work over since, and gives it back.
+    pub given_by: Option<String>,
     /// Where it was in its work.
     pub work: Option<WorkState>,
     pub log: String,
@@ -151,11 +153,21 @@ fn recover(out: &mut String, task: &Task, recovery: &Recovery) {
     } else {
         "which ended before the work was done"
     };
-    out.push_str(&format!(
-        "You are a continuation of {}, {how}. The working tree is as it left it; git is the checkpoint: \
+    if let Some(by) = &recovery.given_by {
+        out.push_str(&format!(
+            "You are a continuation of {}. After it, {} worked on this branch and gives it back to you. The working \
+             tree is as they left it: their commits decide where they differ from earlier work. Read `git log` and \
+             `git diff` first, then go on from there. Do not start over, and do not take their changes back.\n\n",
+            recovery.predecessor,
+            text::clean_line(by, 100)
+        ));
+    } else {
+        out.push_str(&format!(
+            "You are a continuation of {}, {how}. The working tree is as it left it; git is the checkpoint: \
          read `git log`, `git diff` and `git status`, then go on from there. Do not start over.\n\n",
-        recovery.predecessor
-    ));
+            recovery.predecessor
+        ));
+    }
     if let Some(work) = &recovery.work {
         // The summary is the agent's own words: quoted, never instructions.
         out.push_str(&format!(

@@ -316,6 +316,11 @@ pub fn ordered(order: Order) -> &'static str {
     }
 }
 
+/// A person took the work over.
+pub fn taken(by: &str) -> String {
+    format!("{} took the task over", clean_line(by, TEXT_CHARS))
+}
+
 /// A review came after all.
 pub fn reviewed(by: &str) -> String {
     format!("{} reviewed the pull request", clean_line(by, TEXT_CHARS))

@@ -22,6 +22,12 @@ pub const LABELLED_BLOCKED: &str = "the issue is labelled blocked";
 /// Somebody closed the issue.
 pub const CLOSED_BY_SOMEONE: &str = "somebody closed the issue";
 pub const PAUSED: &str = "paused by a person";
+
+/// A person works on it in their own checkout.
+pub fn taken(by: &str) -> String {
+    format!("{by} works on it")
+}
+
 pub const STOPPED: &str = "stopped by a person";
 /// The branch never reached the forge.
 pub const NEVER_SYNCED: &str = "the branch could not be pushed to the forge in time";

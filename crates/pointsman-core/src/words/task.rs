@@ -58,6 +58,10 @@ pub fn waiting_for(task: &Task) -> Option<String> {
             format!("dependencies to be closed: {}", open.join(", "))
         }
         State::Refused => "a person to change the issue".to_owned(),
+        State::Paused if task.taken_by.is_some() => {
+            let (by, issue) = (task.taken_by.as_deref().unwrap_or_default(), task.key.issue);
+            format!("{by}, who works on it: to hand it back, run `pointsman task give {issue}`")
+        }
         State::Paused => format!("a person: to continue, run `pointsman task resume {}`", task.key.issue),
         State::Merged => "the agent to write PHASE:done".to_owned(),
         State::Closed => return None,
@@ -87,6 +91,26 @@ pub mod refused {
 
     pub fn over(state: State) -> String {
         format!("it is {state}. To work on it again, reopen the issue and label it `backlog`")
+    }
+
+    /// An order to go on that would leave a person's commits out.
+    pub fn taken(by: &str, issue: Number) -> String {
+        format!(
+            "{by} has taken it. To go on from their commits, run `pointsman task give {issue}`; to go on without \
+             them, run `pointsman task restart {issue}`"
+        )
+    }
+
+    pub fn taken_by_another(by: &str, issue: Number) -> String {
+        format!("{by} has taken it already. They hand it back with `pointsman task give {issue}`")
+    }
+
+    pub fn nothing_to_take(issue: Number) -> String {
+        format!("no session has worked on it yet. To work on it yourself, run `pointsman claim {issue}`")
+    }
+
+    pub fn not_taken(issue: Number) -> String {
+        format!("nobody has taken it. To take it, run `pointsman task take {issue}`")
     }
 
     pub fn cannot_be_paused(state: State) -> String {

@@ -218,6 +218,23 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         link: text("pull request 9"),
     };
     all.insert("task undo", shown([undone]));
+    let taken = pointsman_view::task::Taken {
+        issue: 3,
+        branch: text("pointsman/issue-3"),
+        head: sha(),
+        uncommitted: true,
+        session: text("dev-shop-3.1"),
+        conversation: Some("/shop/.claude/state/taken/dev-shop-3.1.log".into()),
+        resume: Some(text("claude --resume 1")),
+    };
+    all.insert("task take", shown([taken]));
+    let returned = pointsman_view::task::Returned {
+        issue: 3,
+        state: State::Working,
+        branch: text("pointsman/issue-3"),
+        head: sha(),
+    };
+    all.insert("task give", shown([returned]));
     all.insert("report", shown([report_example::figures()]));
     let health = health::Health {
         at: at(),

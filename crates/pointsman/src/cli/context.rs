@@ -386,6 +386,12 @@ impl Context {
         reached(client::look(&self.paths.control_socket(), &Request::Status))
     }
 
+    /// The directory of the person's own Claude Code.
+    pub(crate) fn claude_home() -> Option<PathBuf> {
+        let set = |name| ENVIRONMENT(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set("CLAUDE_CONFIG_DIR").or_else(|| set("HOME").map(|home| home.join(".claude")))
+    }
+
     /// The directory of the user's settings.
     pub(crate) fn config_home() -> Option<PathBuf> {
         let set = |name| ENVIRONMENT(name).filter(|value| !value.is_empty()).map(PathBuf::from);

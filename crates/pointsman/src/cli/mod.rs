@@ -30,6 +30,7 @@ mod forge_text;
 mod formula;
 mod gauge;
 mod halt;
+mod handover;
 mod health;
 mod hook;
 mod hook_status;

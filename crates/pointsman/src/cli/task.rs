@@ -11,7 +11,7 @@ use pointsman_view::task as view;
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
-use super::{explain, style, time};
+use super::{explain, handover, style, time};
 use crate::control::protocol::{QueueCommand, Reading, Request};
 
 /// Longest title in a table.
@@ -81,6 +81,29 @@ pub(crate) enum Command {
         #[arg(long, default_value = words::undo::NO_REASON)]
         reason: String,
     },
+    /// Work on it yourself: its branch comes into your checkout, and its session ends
+    ///
+    /// The agent's work is captured first. Your checkout switches to the task's branch; changes that the agent had not
+    /// committed are in your tree, not committed. The conversation comes as a file below .claude/state. Nobody goes on with
+    /// the task until you give it back. Refused if your checkout has uncommitted changes.
+    #[command(
+        after_help = "Example:\n  pointsman task take 3 && $EDITOR src/shop.rs && git commit -a && pointsman task give 3"
+    )]
+    Take {
+        /// The issue
+        #[arg(value_parser = super::number)]
+        issue: Number,
+    },
+    /// Hand back a task that you took: its agent goes on from your commits
+    ///
+    /// Your checkout must be on the task's branch, with nothing uncommitted. Commits of the agent that you left out are kept
+    /// (pointsman rescue list).
+    #[command(after_help = "Example:\n  pointsman task give 3")]
+    Give {
+        /// The issue
+        #[arg(value_parser = super::number)]
+        issue: Number,
+    },
     /// Set it aside: its session ends, its work is kept
     #[command(after_help = "Example:\n  pointsman task pause 3 && pointsman rescue list --task 3")]
     Pause {
@@ -140,6 +163,8 @@ impl Command {
                 "begins anew; its old work is in `pointsman rescue list`",
             ),
             Self::Undo { issue, reason } => undo(context, issue, reason),
+            Self::Take { issue } => handover::take(context, issue),
+            Self::Give { issue } => handover::give(context, issue),
             Self::Pause { issue } => order(context, issue, Order::Pause, "is paused"),
             Self::Resume { issue } => order(context, issue, Order::Resume, "goes on"),
             Self::Stop { issue } => order(context, issue, Order::Stop, "is stopped"),

@@ -12,7 +12,8 @@ use pointsman_core::words;
 
 use super::caller::{Caller, Channel, OwnSession, Scopes};
 use super::protocol::{
-    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand, VaultCommand,
+    ClaimOrder, Fix, ForgeCommand, HandoverCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand,
+    VaultCommand,
 };
 
 /// The answer to whether a request is allowed.
@@ -58,7 +59,7 @@ pub fn name_of(request: &Request) -> String {
     let name = word(&value, "request").unwrap_or_default();
     let inner =
         ["command", "order", "what"].iter().find_map(|key| value.get(*key)?.as_object()).and_then(|inner| {
-            ["forge", "queue", "run", "vault", "claim", "inbox", "read"]
+            ["forge", "queue", "run", "vault", "claim", "inbox", "read", "handover"]
                 .iter()
                 .find_map(|tag| inner.get(*tag)?.as_str())
         });
@@ -116,6 +117,7 @@ pub fn is_decision(request: &Request) -> bool {
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Handover { .. }
         | Request::Read { .. } => false,
     }
 }
@@ -178,6 +180,12 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
             | ForgeCommand::SetBoard { .. }
             | ForgeCommand::ListChecks { .. }
             | ForgeCommand::SetCheck { .. } => {}
+        },
+        Request::Handover { command, .. } => match command {
+            HandoverCommand::Take { by, .. }
+            | HandoverCommand::Give { by, .. }
+            | HandoverCommand::Given { by, .. } => *by = name(),
+            HandoverCommand::Fetch { .. } => {}
         },
         Request::Claim { order, .. } => match order {
             ClaimOrder::Take { by, .. } => *by = name(),
@@ -295,6 +303,7 @@ fn session(own: &OwnSession, request: &Request) -> Access {
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Handover { .. }
         | Request::Claim { .. } => for_people(),
     }
 }
@@ -390,6 +399,7 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         | Request::TryNotifiers { .. }
         | Request::Forge { .. }
         | Request::Claim { .. }
+        | Request::Handover { .. }
         | Request::Read { .. } => {
             Access::Refused(words::access::reports_only(who, session, &name_of(request)))
         }
@@ -511,6 +521,8 @@ pub fn needs(request: &Request) -> Needs {
         | Request::Acknowledge { .. }
         | Request::Checkpoint { .. }
         | Request::Measure { .. }
+        // It is about a checkout on the daemon's machine.
+        | Request::Handover { .. }
         | Request::Hook { .. } => Needs::Presence,
     }
 }

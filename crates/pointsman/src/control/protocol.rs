@@ -164,6 +164,11 @@ pub enum Request {
         project: ProjectName,
         order: ClaimOrder,
     },
+    /// A person takes a task over, or gives it back.
+    Handover {
+        project: ProjectName,
+        command: HandoverCommand,
+    },
     /// What a reading command prints, for a session whose sandbox hides the database. Answers with [`Printed`].
     Read {
         project: ProjectName,
@@ -196,6 +201,10 @@ impl Request {
                 }
             },
             Self::Forge { command, .. } => command.only_reads(),
+            Self::Handover { command, .. } => match command {
+                HandoverCommand::Take { .. } | HandoverCommand::Fetch { .. } => true,
+                HandoverCommand::Give { .. } | HandoverCommand::Given { .. } => false,
+            },
             Self::Down
             | Self::Halt { .. }
             | Self::Resume
@@ -363,6 +372,26 @@ pub enum QueueCommand {
     Resume,
     /// `merge-queue process`: look at the merge queue now.
     Look,
+}
+
+/// Orders of a person who works on a task in their own checkout.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "handover", rename_all = "snake_case")]
+pub enum HandoverCommand {
+    /// `task take`: the session ends, and nobody goes on before the work is given back.
+    Take { issue: Number, by: String },
+    /// The second half of `task take`: the work is put where the command fetches it from. Again is fine.
+    Fetch { issue: Number },
+    /// `task give`: the agent goes on from the task's branch in this checkout.
+    Give {
+        issue: Number,
+        checkout: PathBuf,
+        /// Where the person saw the branch.
+        head: Sha,
+        by: String,
+    },
+    /// The second half of `give`: the commit is here.
+    Given { issue: Number, head: Sha, by: String },
 }
 
 /// The ways to settle a question.

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::engine::{Engine, Input};
 use super::sources::hooks;
 use super::{budget, clock, factory, notifier, projects, questions, queue_orders, runs, vault};
-use crate::control::protocol::{FailureKind, InboxCommand, QueueCommand, Reply, Request};
+use crate::control::protocol::{FailureKind, HandoverCommand, InboxCommand, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
 /// The work that an answered request leaves for the loop.
@@ -49,6 +49,15 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Answer { project, issue, by, text } => {
             let reply = give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() });
             questions::second(engine, project, *issue, reply)
+        }
+        Request::Handover { project, command: HandoverCommand::Take { issue, by } } => {
+            give(engine, project, *issue, Event::Taken { by: by.clone() })
+        }
+        Request::Handover { project, command: HandoverCommand::Given { issue, head, by } } => {
+            match no_budget(engine, project, *issue, Order::Resume) {
+                Some(reply) => reply,
+                None => give(engine, project, *issue, Event::Given { by: by.clone(), head: head.clone() }),
+            }
         }
         Request::Acknowledge { message, session } => acknowledge(engine, *message, session.as_deref()),
         Request::Checkpoint { session, phase, summary } => {
@@ -120,6 +129,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         | Request::Mask { .. }
         | Request::Forge { .. }
         | Request::Read { .. }
+        | Request::Handover {
+            command: HandoverCommand::Fetch { .. } | HandoverCommand::Give { .. }, ..
+        }
         | Request::Claim { .. } => {
             failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned())
         }

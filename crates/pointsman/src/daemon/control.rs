@@ -28,6 +28,7 @@ use super::effects::EffectPerformer;
 use super::engine::Input;
 use super::factory;
 use super::halt;
+use super::handover;
 use super::inbound::{Inbox, ThreadReport};
 use super::peers::{Peer, Peers};
 use super::queue_orders;
@@ -243,6 +244,13 @@ impl Control {
                 let _moving = matches!(command, QueueCommand::Sync { .. }).then(|| served.hold_main());
                 match queue_orders::prepare(&served, command) {
                     Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
+                    Err(reply) => reply,
+                }
+            }
+            Request::Handover { project, command } => {
+                let Some(served) = self.world.project(&project) else { return not_served(&project) };
+                match handover::prepare(&self.world, &served, command) {
+                    Ok(command) => ask_loop(&self.inbox, Request::Handover { project, command }),
                     Err(reply) => reply,
                 }
             }

@@ -70,6 +70,9 @@ pub const SECRET_NAMES: [&str; 2] = ["secret-asked", "secret-asked-in-queue"];
 pub const CHAT_NAMES: [&str; 5] =
     ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];
 
+/// The crash point of work that a person gives back: the old tree is away, the new one is not there. It is passed by that alone.
+pub const HANDOVER_NAMES: [&str; 1] = ["given-work-aside"];
+
 struct Plan {
     place: String,
     left: AtomicU32,

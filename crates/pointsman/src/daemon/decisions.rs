@@ -153,6 +153,7 @@ fn decided(
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Handover { .. }
         | Request::Read { .. }
         | Request::Claim { .. } => Ok(None),
     }
@@ -186,6 +187,7 @@ pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
         | Request::ResumeRole { .. }
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
+        | Request::Handover { .. }
         | Request::Read { .. }
         | Request::Claim { .. } => None,
     }
@@ -286,6 +288,7 @@ impl Made {
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }
+            | Request::Handover { .. }
             | Request::Read { .. }
             | Request::Claim { .. } => return None,
         };

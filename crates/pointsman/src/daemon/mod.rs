@@ -23,6 +23,7 @@ pub mod engine;
 pub mod factory;
 pub(crate) mod halt;
 mod hand_ins;
+mod handover;
 mod inbound;
 mod jobs;
 mod launch;

@@ -112,6 +112,8 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::BudgetGranted => draft.task.session.budget_granted(now)?,
         Event::TimeSkipped { by_ms } => draft.time_skipped(*by_ms),
         Event::Answered { by, text } => draft.answered(by, text)?,
+        Event::Taken { by } => draft.taken(by)?,
+        Event::Given { by, head } => draft.given(by, head)?,
         Event::Ordered { order } => draft.ordered(*order)?,
         Event::TimePassed => draft.time_passed(),
         Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
@@ -152,6 +154,7 @@ impl Draft<'_> {
         self.task.state = state;
         self.task.reason = None;
         self.task.escalation = None;
+        self.task.taken_by = None;
         if self.task.contribution.awaited().map(state_of) != Some(state) {
             self.task.contribution.rest();
         }

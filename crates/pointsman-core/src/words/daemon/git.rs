@@ -10,6 +10,11 @@ pub fn no_branch(branch: impl Display) -> String {
     format!("the forge has no branch {branch}")
 }
 
+/// A commit that should be here.
+pub fn no_commit(sha: &crate::ids::Sha) -> String {
+    format!("the mirror has no commit {}", sha.short())
+}
+
 /// A name that git does not accept for a branch.
 pub fn not_a_branch_name(name: &str) -> String {
     format!("`{name}` is not a branch name")

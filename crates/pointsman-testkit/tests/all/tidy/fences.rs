@@ -40,6 +40,7 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
             "crates/pointsman/src/cli/daemon_client.rs",
             "crates/pointsman/src/cli/down.rs",
             "crates/pointsman/src/cli/events.rs",
+            "crates/pointsman/src/cli/handover.rs",
             "crates/pointsman/src/cli/hook/watch.rs",
             "crates/pointsman/src/cli/merge_queue/process.rs",
             "crates/pointsman/src/cli/merge_queue/chain.rs",

@@ -17,7 +17,8 @@ use pointsman_core::vault::{ActionId, Risk};
 use super::{Access, Condition, Needs, may, name_of, needs};
 use crate::control::caller::{Caller, Channel, OwnSession, Scopes, Unknown};
 use crate::control::protocol::{
-    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand, VaultCommand,
+    ClaimOrder, Fix, ForgeCommand, HandoverCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand,
+    VaultCommand,
 };
 
 const ME: &str = "dev-shop-3.2";
@@ -77,6 +78,7 @@ fn every_request() -> Vec<Request> {
     let (branch, style) = ("topic".to_owned(), None::<MergeStyle>);
     let queue = |command| Request::Queue { project: shop(), command };
     let run = |command| Request::Run { project: shop(), command };
+    let handover = |command| Request::Handover { project: shop(), command };
     let claim = |order| Request::Claim { project: shop(), order };
     let inbox = |command| Request::Inbox { project: shop(), question: QuestionId(7), command };
     let agent_id = "ann-1".to_owned();
@@ -175,7 +177,7 @@ fn every_request() -> Vec<Request> {
         forge(ForgeCommand::SetBoard { number: 3, status: None, agent: None }),
         forge(ForgeCommand::ListChecks { sha: sha("a") }),
         forge(ForgeCommand::SetCheck { sha: sha("a"), name: "ci".into(), state: CheckState::Success }),
-        claim(ClaimOrder::Take { issue: 3, agent_id: agent_id.clone(), by }),
+        claim(ClaimOrder::Take { issue: 3, agent_id: agent_id.clone(), by: by.clone() }),
         claim(ClaimOrder::HandIn {
             issue: 3,
             branch: branch.clone(),
@@ -188,6 +190,10 @@ fn every_request() -> Vec<Request> {
         claim(ClaimOrder::Finish { issue: 3, pr: None, branch, agent_id: agent_id.clone() }),
         claim(ClaimOrder::Release { issue: 3, agent_id }),
         claim(ClaimOrder::Board),
+        handover(HandoverCommand::Take { issue: 3, by: by.clone() }),
+        handover(HandoverCommand::Fetch { issue: 3 }),
+        handover(HandoverCommand::Give { issue: 3, checkout: "/tmp".into(), head: sha("a"), by: by.clone() }),
+        handover(HandoverCommand::Given { issue: 3, head: sha("a"), by }),
     ]
 }
 
@@ -237,6 +243,7 @@ fn all_are_there() {
         "InboxCommand",
         "ForgeCommand",
         "Reading",
+        "HandoverCommand",
     ] {
         let body = source.split(&format!("pub enum {kind} {{\n")).nth(1).unwrap();
         let body = body.split("\n}\n").next().unwrap();
@@ -247,15 +254,15 @@ fn all_are_there() {
         names.extend(variants.map(|name| format!("{kind}::{name}")));
     }
     let requests = every_request();
-    // Seven requests are there by the commands in them.
-    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim", "Read"];
+    // Eight requests are there by the commands in them.
+    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim", "Read", "Handover"];
     let wanted =
         names.iter().filter(|n| !nested.iter().any(|outer| **n == format!("Request::{outer}"))).count();
     let mut known: Vec<String> = requests.iter().map(name_of).collect();
     known.sort();
     known.dedup();
     assert_eq!(known.len(), wanted, "{known:?}\n{names:?}");
-    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 27);
+    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 28);
 }
 
 #[test]

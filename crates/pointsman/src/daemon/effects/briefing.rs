@@ -53,6 +53,17 @@ impl EffectPerformer {
                     ..self.recovery(served, task, generation, session_files, base)?
                 })
             }
+            Opening::Given => {
+                let mut recovery = self.recovery(served, task, generation, session_files, base)?;
+                if let Some(given) = &task.given {
+                    // The tree is as the person left it, and what the agent did last says nothing about it.
+                    recovery.log = served.mirror.log_oneline(base, &given.head)?;
+                    recovery.diff_stat = served.mirror.diff_stat(base, &given.head)?;
+                    recovery.given_by = Some(given.by.clone());
+                    recovery.work = None;
+                }
+                Some(recovery)
+            }
         };
         Ok(Briefing {
             body,
@@ -101,6 +112,7 @@ impl EffectPerformer {
         Ok(Recovery {
             predecessor,
             handed_over: false,
+            given_by: None,
             work,
             log,
             diff_stat,

@@ -232,7 +232,7 @@ impl EffectPerformer {
         session_files: &SessionFiles,
         config_dir: &Path,
     ) -> Option<String> {
-        if opening != Opening::Recovery || !served.config.agent.resume {
+        if !matches!(opening, Opening::Recovery | Opening::Given) || !served.config.agent.resume {
             return None;
         }
         let id = conversation_of(session_files, generation.checked_sub(1)?)?;
@@ -243,7 +243,7 @@ impl EffectPerformer {
 }
 
 /// The conversation of one session, as its files name it.
-fn conversation_of(session_files: &SessionFiles, generation: u32) -> Option<String> {
+pub(in crate::daemon) fn conversation_of(session_files: &SessionFiles, generation: u32) -> Option<String> {
     let file = session_files.run_dir(generation).join(CONVERSATION);
     let id = String::from_utf8(phase_file::read_result_file(&file, 100).ok().flatten()?).ok()?;
     let id = id.trim();

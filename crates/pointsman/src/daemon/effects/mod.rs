@@ -49,6 +49,7 @@ use crate::enclosure::Enclosure;
 use crate::paths::Paths;
 
 pub(crate) use activities::SessionActivities;
+pub(super) use claude::conversation_of;
 pub(crate) use delivery::hook_inbox;
 pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
+use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::Tree;
 use pointsman_adapters::process::Program;
 use pointsman_adapters::secret::known;
@@ -345,6 +346,9 @@ impl EffectPerformer {
         if opening == Opening::Anew {
             self.put_work_aside(served, task, generation, session_files)?;
         }
+        if opening == Opening::Given {
+            self.put_given_work(served, task, generation, session_files)?;
+        }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
@@ -412,6 +416,29 @@ impl EffectPerformer {
             }
         }
         Ok(())
+    }
+
+    /// Makes room for a tree that begins at the commit of a person: what the agent left is captured and moved away, and its
+    /// gateway has their commit. A second time it is the same.
+    fn put_given_work(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        session_files: &SessionFiles,
+    ) -> Result<(), EffectError> {
+        let Some(given) = &task.given else { return Ok(()) };
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        self.keep_work(served, &predecessor, &session_files.tree)?;
+        if session_files.tree.exists() {
+            Tree::set_aside(&session_files.tree)?;
+        }
+        crash_point("given-work-aside");
+        if !served.mirror.commit_exists(&given.head)? {
+            return Err(EffectError::never(words::daemon::git::no_commit(&given.head)));
+        }
+        let branch = served.branch(task)?;
+        Ok(Gateway::create(&served.mirror, &session_files.gateway, &branch)?.show_branch(&given.head)?)
     }
 
     /// Only what is listed: nothing of the daemon's own environment leaks, no credential least of all.
@@ -583,7 +610,7 @@ fn lay_out_phases(
         fs::remove_dir_all(&phases)?;
     }
     let own = session_files.as_seen_by(generation, &session_files.phase_file);
-    let goes_on = !matches!(claims, Opening::Fresh | Opening::Anew);
+    let goes_on = !begins_new_claims(claims);
     if goes_on && earlier != own && !own.exists() && phase_file::is_own_file(&earlier) {
         fs::rename(&earlier, &own).or_else(|_| {
             // Another file system.
@@ -598,12 +625,18 @@ fn lay_out_phases(
     Ok(())
 }
 
+/// Whether a session begins with an empty phase file: nothing that was claimed before is true any more.
+fn begins_new_claims(opening: Opening) -> bool {
+    match opening {
+        Opening::Fresh | Opening::Anew | Opening::Given => true,
+        Opening::Recovery | Opening::Continuation => false,
+    }
+}
+
 /// A new task gets a new phase file: one of ours that is there speaks of something that is over. A
 /// recovery goes on with the one it finds. Whatever is not ours is refused.
 fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refusal> {
-    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused
-        && matches!(opening, Opening::Fresh | Opening::Anew)
-    {
+    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused && begins_new_claims(opening) {
         phase_file::remove_own_file(path)?;
         phase_file::create_exclusive(path)?;
     }

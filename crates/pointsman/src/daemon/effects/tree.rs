@@ -103,7 +103,7 @@ impl EffectPerformer {
         };
         // A tree that is gone comes back as it was saved last.
         match checkpoint::newest(&served.captures, task.key.issue)? {
-            Some(saved) if !matches!(opening, Opening::Fresh | Opening::Anew) && is_new => {
+            Some(saved) if matches!(opening, Opening::Recovery | Opening::Continuation) && is_new => {
                 tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
                 rebuild_from(&spec, &served.captures, &saved.commit)?;
             }

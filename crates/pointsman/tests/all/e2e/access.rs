@@ -82,6 +82,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
     let vault = |command: Value| json!({ "request": "vault", "project": "shop", "command": command });
     let inbox =
         |command: Value| json!({ "request": "inbox", "project": "shop", "question": 1, "command": command });
+    let handover = |command: Value| json!({ "request": "handover", "project": "shop", "command": command });
     let claim = |order: Value| json!({ "request": "claim", "project": "shop", "order": order });
     let read = |what: Value| json!({ "request": "read", "project": "shop", "what": what, "json": true });
     let evil = daemon.path("home/evil/pointsman.toml");
@@ -136,6 +137,10 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         inbox(json!({ "inbox": "reject", "reason": "r", "by": "ann" })),
         inbox(json!({ "inbox": "answer", "text": "Yes.", "by": "ann" })),
         inbox(json!({ "inbox": "dismiss", "by": "ann" })),
+        handover(json!({ "handover": "take", "issue": 1, "by": "ann" })),
+        handover(json!({ "handover": "fetch", "issue": 1 })),
+        handover(json!({ "handover": "give", "issue": 1, "checkout": "/", "head": sha, "by": "ann" })),
+        handover(json!({ "handover": "given", "issue": 1, "head": sha, "by": "ann" })),
         json!({ "request": "forge_stats", "project": "shop" }),
         json!({ "request": "mask", "text": "t" }),
         json!({ "request": "health", "project": "shop", "fix": "do" }),

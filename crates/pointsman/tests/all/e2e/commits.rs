@@ -57,6 +57,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         &["event:ports_assigned", "event:setup_failed", "event:setup_retried"],
     ),
     (
+        "a person who takes a task over and gives it back: e2e::handover, which has its own kills, and the simulation",
+        &["event:taken", "event:given"],
+    ),
+    (
         "a machine that slept: e2e::sleep, and the simulation, which kills around every event of a workflow",
         &["event:time_skipped"],
     ),

@@ -26,6 +26,7 @@ mod gateway;
 mod github_merge;
 mod halt;
 mod hand_in;
+mod handover;
 mod headless;
 mod health;
 mod hooks;

@@ -6,6 +6,7 @@ use pointsman_core::part::question::Cause;
 use pointsman_core::task::{Event, Order, ReviewVerdict, State, Task};
 
 use super::daemon::Daemon;
+use super::reality::Quality;
 use super::reality::forge::ME;
 
 /// A person who lifted a label waits this many rounds before giving the order instead.
@@ -22,6 +23,8 @@ enum Whim {
     Block,
     Unlabel,
     Order(Order),
+    Take,
+    Give,
     ClosePullRequest,
     MergePullRequest,
 }
@@ -43,6 +46,8 @@ impl Daemon {
             (1, Whim::Unlabel),
             (2, Whim::Order(Order::Pause)),
             (2, Whim::Order(Order::Stop)),
+            (2, Whim::Take),
+            (helpful, Whim::Give),
             (1, Whim::ClosePullRequest),
             (1, Whim::MergePullRequest),
         ]);
@@ -62,9 +67,17 @@ impl Daemon {
             Whim::Block => self.reality().issue(number).label(&[BLOCKED], &[]),
             Whim::Unlabel => self.reality().issue(number).label(&[], &[BACKLOG]),
             Whim::Order(order) => drop(self.order(number, order)),
+            Whim::Take => drop(self.command(number, Event::Taken { by: "ann".to_owned() })),
+            Whim::Give => self.give(number),
             Whim::ClosePullRequest => self.close_pull_request(number),
             Whim::MergePullRequest => self.merge_by_hand(number),
         }
+    }
+
+    /// A person has worked on it, and well.
+    fn give(&mut self, number: Number) {
+        let head = self.reality().commit(Quality::Good);
+        drop(self.command(number, Event::Given { by: "ann".to_owned(), head }));
     }
 
     fn answer(&mut self, number: Number) -> Result<(), pointsman_core::task::Refused> {
@@ -157,6 +170,7 @@ impl Daemon {
         let impatient = round % PATIENCE == PATIENCE - 1;
         match task.state {
             State::Escalated => drop(self.answer(number)),
+            State::Paused if task.taken_by.is_some() => self.give(number),
             State::Paused => drop(self.order(number, Order::Resume)),
             State::Blocked | State::Refused if impatient => drop(self.order(number, Order::Start)),
             State::Blocked | State::Refused => {

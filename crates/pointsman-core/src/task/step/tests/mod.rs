@@ -1,6 +1,7 @@
 //! Every cell of the reaction matrix, by name; then properties over random event sequences.
 
 mod handoff;
+mod handover;
 mod hook;
 mod lifecycle;
 mod matrix;

@@ -88,6 +88,9 @@ impl Reality {
                 if !self.record.started.contains(&(issue, *generation)) && self.fault(10) {
                     return self.setup_fails(task, *generation, *opening);
                 }
+                if let (Opening::Given, Some(given)) = (opening, &task.given) {
+                    self.session_files(issue).gateway = Some(given.head.clone());
+                }
                 self.start_session(task, *generation)
             }
             Effect::EndSession { generation, exit } => self.end_session(task, *generation, *exit),
