@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::process::{Members, cgroup};
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::ProjectName;
 use pointsman_core::workflow::WorkflowId;
 use sha2::{Digest, Sha256};
 
@@ -309,14 +309,14 @@ impl ProjectPaths {
         self.logs().join(format!("{session}.log"))
     }
 
-    /// The log of the last set-up of a task's working tree.
-    pub(crate) fn setup_log(&self, key: &TaskKey) -> PathBuf {
-        self.logs().join(format!("{}-setup.log", key.identity()))
+    /// The log of the last set-up of a task's or a run's working tree.
+    pub(crate) fn setup_log(&self, identity: &str) -> PathBuf {
+        self.logs().join(format!("{identity}-setup.log"))
     }
 
-    /// The log of the tear-down of a task's working tree.
-    pub(crate) fn teardown_log(&self, key: &TaskKey) -> PathBuf {
-        self.logs().join(format!("{}-teardown.log", key.identity()))
+    /// The log of the tear-down of a task's or a run's working tree.
+    pub(crate) fn teardown_log(&self, identity: &str) -> PathBuf {
+        self.logs().join(format!("{identity}-teardown.log"))
     }
 
     /// The destinations that an ended session asked its sandbox for in vain. It goes with old logs.

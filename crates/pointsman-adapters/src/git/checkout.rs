@@ -52,6 +52,15 @@ pub(super) fn write_repository(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result
     mirror.lend_shallow(&git_dir)
 }
 
+/// Names files of a new checkout that are no part of the work, as lines of its own exclude file. Nobody has worked in it yet.
+pub fn exclude(dir: &Path, lines: &[String]) -> Result<(), Error> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    files::write_atomic(&dir.join(".git/info/exclude"), text.as_bytes(), 0o644)
+}
+
 /// Lets a checkout for CI name where it comes from: `origin` is the mirror's remote, without credentials and for reading
 /// only, so that relative submodules and large files are found beside it; of the embedded forge it is the mirror.
 /// `origin/<primary>` is there already, so that a diff against it asks nobody.

@@ -9,7 +9,7 @@ use crate::ids::Sha;
 use crate::log;
 use crate::part::contribution;
 use crate::part::session;
-use crate::task::Phase;
+use crate::task::{Opening, Phase};
 use crate::words;
 
 /// A past fact, or an order from a person.
@@ -41,6 +41,24 @@ pub enum Event {
         /// Whether it is the result that cannot be used, which the session may correct once.
         #[serde(default)]
         unusable: bool,
+    },
+    /// The working tree could not be set up, so the session of this generation never started.
+    SetupFailed {
+        generation: u32,
+        /// The opening that its successor gets.
+        opening: Opening,
+        /// How it ended, in a few words.
+        error: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A person wants the set-up tried again.
+    SetupRetried {
+        by: String,
+    },
+    /// Its sessions have these ports, and no others; none after its tree is gone.
+    PortsAssigned {
+        ports: Vec<u16>,
     },
     /// A person answered its question.
     Answered {
@@ -146,7 +164,9 @@ impl Event {
             Self::Finished { .. } => log::Entry::RunFinished,
             Self::GaveUp { .. } if ends => log::Entry::RunGaveUp,
             Self::GaveUp { .. } => log::Entry::RunSessionObserved,
-            Self::Answered { .. } => log::Entry::RunAnswered,
+            Self::SetupFailed { .. } => log::Entry::RunAsked,
+            Self::PortsAssigned { .. } => log::Entry::RunSessionObserved,
+            Self::Answered { .. } | Self::SetupRetried { .. } => log::Entry::RunAnswered,
             Self::TimePassed if ends => log::Entry::RunTimedOut,
             Self::TimePassed | Self::TimeSkipped { .. } => log::Entry::RunTimePassed,
             Self::Stopped { .. } => log::Entry::RunStopped,
@@ -181,6 +201,9 @@ impl Event {
             | Self::StepDone { .. }
             | Self::Finished { .. }
             | Self::GaveUp { .. }
+            | Self::SetupFailed { .. }
+            | Self::SetupRetried { .. }
+            | Self::PortsAssigned { .. }
             | Self::Answered { .. }
             | Self::TimePassed
             | Self::TimeSkipped { .. }

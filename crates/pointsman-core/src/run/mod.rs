@@ -189,6 +189,12 @@ pub struct Run {
     /// What is done on the forge about it.
     #[serde(default, skip_serializing_if = "Deeds::is_empty")]
     pub deeds: Deeds,
+    /// The ports that its sessions have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// How often the set-up of its working tree failed.
+    #[serde(default)]
+    pub setup_failures: u32,
     /// Whether no session of it could ever begin.
     #[serde(default)]
     pub never_began: bool,
@@ -229,6 +235,8 @@ impl Run {
             looked_through: false,
             hand_in: None,
             deeds: Deeds::default(),
+            ports: Vec::new(),
+            setup_failures: 0,
             never_began: false,
             corrected: false,
         }
@@ -375,6 +383,8 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
 pub struct Policy {
     /// It is given up after this long.
     pub lifetime: Duration,
+    /// How many ports its sessions get.
+    pub ports: u16,
     /// The numbers for its questions.
     pub question: question::Policy,
     /// The numbers for its sessions.
@@ -389,6 +399,7 @@ impl Policy {
         let timing = &config.timing;
         Self {
             lifetime: role.lifetime(timing).duration(),
+            ports: config.tree.ports,
             question: question::Policy {
                 remind: timing.escalation_renotify.duration(),
                 timeout: timing.escalation_timeout.duration(),

@@ -8,7 +8,7 @@ use crate::deed::{Act, Ending};
 use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
 use crate::part::session::{self, Fact, OwnerFacts, Reaction};
 use crate::session::budget::Level;
-use crate::task::{Effect, Exit, Headline, Notice, Phase};
+use crate::task::{Effect, Exit, Headline, Notice, Opening, Phase};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
@@ -45,6 +45,11 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
             draft.is_about(*generation)?;
             draft.gave_up(why, *unusable);
         }
+        Event::SetupFailed { generation, opening, error, log } => {
+            draft.setup_failed(*generation, *opening, error, log)?;
+        }
+        Event::SetupRetried { .. } => draft.setup_retried()?,
+        Event::PortsAssigned { ports } => draft.run.ports.clone_from(ports),
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::TimePassed => draft.time_passed(),
         Event::TimeSkipped { by_ms } => draft.time_skipped(*by_ms),
@@ -253,11 +258,45 @@ impl<'a> Draft<'a> {
         self.order(Effect::ReadResult { generation });
     }
 
-    /// Asks a person. A run asks one question at a time: a new one takes the place of the one before.
+    /// The tree could not be set up. That is no fault of the agent: it costs no restart, and a person is asked.
+    fn setup_failed(
+        &mut self,
+        generation: u32,
+        opening: Opening,
+        error: &str,
+        log: &str,
+    ) -> Result<(), Refused> {
+        self.run.session.not_set_up(generation, opening)?;
+        self.run.setup_failures += 1;
+        // Whoever is asked something already brings up the next session with the answer.
+        if self.run.demand().may_ask() {
+            self.ask_about(Kind::Setup, Cause::Setup, &words::reason::setup_failed(error));
+            if let Some(asked) = &mut self.run.question {
+                asked.body = words::question::setup_failed(&asked.subject, self.run.setup_failures, log);
+            }
+        }
+        Ok(())
+    }
+
+    fn setup_retried(&mut self) -> Result<(), Refused> {
+        self.is_under_way()?;
+        if self.run.question.as_ref().is_none_or(|asked| asked.kind != Kind::Setup) {
+            return Err(Refused::NotNow(words::run::NOBODY_ASKED.to_owned()));
+        }
+        self.settle_question();
+        self.start();
+        Ok(())
+    }
+
     fn ask(&mut self, cause: Cause, text: &str) {
+        self.ask_about(Kind::Question, cause, text);
+    }
+
+    /// Asks a person. A run asks one question at a time: a new one takes the place of the one before.
+    fn ask_about(&mut self, kind: Kind, cause: Cause, text: &str) {
         self.wait_is_over();
         let source = self.run.source();
-        let asked = Question::ask(Kind::Question, cause, source, text, &self.policy.question, self.now);
+        let asked = Question::ask(kind, cause, source, text, &self.policy.question, self.now);
         self.run.reason = Some(asked.subject.clone());
         self.run.question = Some(asked);
         self.order(Effect::NotifyQuestion);
@@ -422,6 +461,10 @@ impl<'a> Draft<'a> {
     }
 
     fn begin(&mut self) {
+        if self.policy.ports > 0 {
+            // Written down before any session starts, so that two never have the same.
+            self.order(Effect::ReservePorts);
+        }
         self.start();
         if let Some(Subject::Action { issue }) = self.run.subject {
             self.deed("claim", action::claim(issue));
@@ -541,6 +584,7 @@ fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
     let withdrawn = |why: String| (None, Settlement::Withdrawn { why });
     let (by, how) = match event {
         Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
+        Event::SetupRetried { by } => (Some(by.clone()), Settlement::Approved),
         Event::TimePassed => (None, Settlement::Expired),
         Event::Session { .. } if after.question.is_some() => {
             withdrawn(words::run::ASKS_SOMETHING_ELSE.to_owned())
@@ -553,6 +597,8 @@ fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
         | Event::StepDone { .. }
         | Event::Finished { .. }
         | Event::GaveUp { .. }
+        | Event::SetupFailed { .. }
+        | Event::PortsAssigned { .. }
         | Event::Stopped { .. }
         | Event::TimeSkipped { .. }
         | Event::HandedIn { .. }

@@ -394,3 +394,60 @@ fn a_deed_about_a_run_is_ordered_once_and_a_review_again_only_if_its_pull_reques
         assert_eq!(go(&ended, wants("it", act), 3).is_ok(), again, "{act:?} {ending:?}");
     }
 }
+
+fn setup_failed(generation: u32, opening: Opening) -> Event {
+    let (error, log) = ("exit code 1".to_owned(), "npm ERR! ENOTFOUND".to_owned());
+    Event::SetupFailed { generation, opening, error, log }
+}
+
+#[test]
+fn a_set_up_that_fails_asks_once_and_a_yes_starts_the_session_that_never_was() {
+    let (begun, _) = took(&run(), Event::Begun, 0);
+    let (asking, orders) = took(&begun, setup_failed(1, Opening::Fresh), 1);
+    assert_eq!(orders, ["notify_question"]);
+    let asked = asking.question.clone().unwrap();
+    assert_eq!((asked.kind, asked.expires_at), (question::Kind::Setup, None));
+    assert!(asked.body.contains("npm ERR! ENOTFOUND") && !asked.body.contains("failed 2 times"));
+    assert_eq!((asking.session.restarts, asking.session.stage), (0, Stage::None));
+    // Days later nothing has happened by itself but a reminder, and its time has not run out.
+    let (late, orders) = took(&asking, Event::TimePassed, 3 * 24 * 60);
+    assert_eq!((orders, late.status), (vec!["notify_question"], Status::Starting));
+    let Transition { run: again, effects } =
+        go(&late, Event::SetupRetried { by: "ann".to_owned() }, 3 * 24 * 60 + 1).unwrap();
+    assert_eq!(effects, [Effect::StartSession { generation: 2, opening: Opening::Fresh }]);
+    assert!(again.question.is_none() && again.out_of_time_at(&policy()) > Timestamp(3 * 24 * 60 * MINUTE));
+    let (twice, _) = took(&again, setup_failed(2, Opening::Fresh), 3 * 24 * 60 + 2);
+    assert!(twice.question.as_ref().unwrap().body.contains("It failed 2 times."));
+    let mut numbered = late.clone();
+    numbered.question.as_mut().unwrap().id = Some(question::QuestionId(1));
+    let ended = questions(&numbered, &Event::SetupRetried { by: "ann".to_owned() }, &again, Timestamp(0));
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    // A person may give it up instead.
+    let (stopped, orders) = took(&twice, Event::Stopped { by: "ann".to_owned() }, 3 * 24 * 60 + 3);
+    assert_eq!((orders, stopped.status), (vec!["clean_up"], Status::Stopped));
+}
+
+#[test]
+fn what_is_not_being_set_up_refuses_to_have_failed() {
+    let running = running();
+    assert!(go(&running, setup_failed(1, Opening::Fresh), 1).is_err(), "it is up");
+    assert!(go(&running, setup_failed(0, Opening::Fresh), 1).is_err(), "an earlier one");
+    assert!(go(&running, Event::SetupRetried { by: "ann".to_owned() }, 1).is_err(), "nobody asked");
+    let (begun, _) = took(&run(), Event::Begun, 0);
+    let (stopped, _) = took(&begun, Event::Stopped { by: "ann".to_owned() }, 1);
+    assert!(go(&stopped, setup_failed(1, Opening::Fresh), 2).is_err(), "its end is on its way");
+}
+
+#[test]
+fn ports_are_reserved_before_the_first_session_and_kept_for_the_next() {
+    let policy = Policy { ports: 2, ..policy() };
+    let begun = step(&run(), &Event::Begun, &policy, Timestamp(0)).unwrap();
+    let kinds: Vec<_> = begun.effects.iter().map(Effect::kind).collect();
+    assert_eq!(kinds, ["reserve_ports", "start_session"]);
+    let assigned = Event::PortsAssigned { ports: vec![42_000, 42_001] };
+    let has = step(&begun.run, &assigned, &policy, Timestamp(1)).unwrap().run;
+    let up = step(&has, &told(1, session::Event::Started), &policy, Timestamp(2)).unwrap().run;
+    let died = step(&up, &ended(1), &policy, Timestamp(3)).unwrap();
+    assert!(!died.effects.contains(&Effect::ReservePorts), "{:?}", died.effects);
+    assert_eq!(died.run.ports, [42_000, 42_001]);
+}

@@ -87,6 +87,8 @@ pub enum Effect {
     NotifyNeed {
         need: Need,
     },
+    /// Find ports for the sessions of a run that nobody else has.
+    ReservePorts,
     /// Read the file in which the session of a run left its result.
     ReadResult {
         generation: u32,
@@ -144,6 +146,7 @@ impl Effect {
             Self::VerifyMerge => "verify_merge",
             Self::NotifyQuestion => "notify_question",
             Self::NotifyNeed { .. } => "notify_need",
+            Self::ReservePorts => "reserve_ports",
             Self::ReadResult { .. } => "read_result",
             Self::LookAtAction { .. } => "look_at_action",
             Self::CallOffLook { .. } => "call_off_look",

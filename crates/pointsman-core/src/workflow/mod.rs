@@ -25,7 +25,7 @@ use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
 use crate::role_memory::{self, RoleMemory};
 use crate::run::{self, Run, Subject};
-use crate::task::{self, Effect, State, Task};
+use crate::task::{self, Effect, Opening, State, Task};
 use crate::time::Timestamp;
 use crate::vault;
 
@@ -95,6 +95,33 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Some(Self::Task(task::Event::TimeSkipped { by_ms })),
             WorkflowId::Run(_) => Some(Self::Run(run::Event::TimeSkipped { by_ms })),
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+        }
+    }
+
+    /// The working tree of a workflow could not be set up. None for those that have none.
+    pub fn setup_failed(
+        id: &WorkflowId,
+        (generation, opening): (u32, Opening),
+        error: String,
+        log: String,
+    ) -> Option<Self> {
+        match id {
+            WorkflowId::Task(_) => {
+                Some(Self::Task(task::Event::SetupFailed { generation, opening, error, log }))
+            }
+            WorkflowId::Run(_) => {
+                Some(Self::Run(run::Event::SetupFailed { generation, opening, error, log }))
+            }
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+        }
+    }
+
+    /// The sessions of a workflow have these ports. None for those without sessions.
+    pub fn ports_assigned(id: &WorkflowId, ports: Vec<u16>) -> Option<Self> {
+        match id {
+            WorkflowId::Task(_) => Some(Self::Task(task::Event::PortsAssigned { ports })),
+            WorkflowId::Run(_) => Some(Self::Run(run::Event::PortsAssigned { ports })),
             WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
         }
     }

@@ -73,7 +73,7 @@ pub(crate) fn print(
 
 /// Prints the log of the last set-up of a task's tree.
 pub(crate) fn print_setup(context: &Context, project: &Project, key: &TaskKey) -> Result<(), Failure> {
-    let path = context.paths.project(&key.project).setup_log(key);
+    let path = context.paths.project(&key.project).setup_log(&key.identity());
     let mut bytes = Vec::new();
     match open_own(&path) {
         Ok(mut file) => drop(std::io::Read::read_to_end(&mut file, &mut bytes)?),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pointsman_core::concern::ConcernKey;
 use pointsman_core::ids::{ActionKey, Number, ProjectName, TaskKey};
 use pointsman_core::part::question::{self, Act, Kind, Owner, Question, QuestionId};
+use pointsman_core::run;
 use pointsman_core::task::{Event, Order, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
@@ -124,8 +125,19 @@ fn answer(
             let key = TaskKey { project: project.clone(), issue: *issue };
             hosts_allowed(engine, &key, id, by, now)?
         }
-        (Owner::Task(issue), InboxCommand::Approve { by }) if asked.kind == Kind::Setup => {
-            setup_retried(engine, &TaskKey { project: project.clone(), issue: *issue }, id, by, now)?
+        (Owner::Task(_) | Owner::Run(_), InboxCommand::Approve { by }) if asked.kind == Kind::Setup => {
+            setup_retried(engine, project, id, by, now)?
+        }
+        (Owner::Run(run), InboxCommand::Reject { by, .. }) if asked.kind == Kind::Setup => {
+            let keys = engine.runs().keys();
+            let Some(key) = keys.into_iter().find(|key| key.project == *project && key.id == *run).cloned()
+            else {
+                return refused(words::question::nobody_waits(id));
+            };
+            let stopped = run::Event::Stopped { by: by.clone() };
+            let input = Input { answers: Some(id), ..Input::of_run(key, stopped) };
+            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
         }
         (Owner::Task(issue), InboxCommand::Reject { .. }) if asked.kind == Kind::Setup => {
             let key = TaskKey { project: project.clone(), issue: *issue };
@@ -206,23 +218,35 @@ fn hosts_allowed(
     Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
 }
 
-/// A set-up is tried again, and so are those of all other tasks of the project: they fail for the same reason.
+/// A set-up is tried again, and so are those of all other tasks and runs of the project: they fail for the same reason.
 fn setup_retried(
     engine: &mut Engine,
-    key: &TaskKey,
+    project: &ProjectName,
     id: QuestionId,
     by: &str,
     now: Timestamp,
 ) -> Result<Result<(), NotTaken>, pointsman_store::Error> {
-    let event = || Event::SetupRetried { by: by.to_owned() };
-    let waits = |task: &&Task| {
-        let asks = task.escalation.as_ref().is_some_and(|asked| asked.kind == Kind::Setup);
-        asks && task.key.project == key.project && task.key != *key
-    };
-    let others = engine.tasks().values().map(Arc::as_ref).filter(waits);
-    let first = Input { answers: Some(id), ..Input::new(key.clone(), event()) };
-    let inputs = std::iter::once(first).chain(others.map(|task| Input::new(task.key.clone(), event())));
-    let inputs: Vec<Input> = inputs.collect();
+    let asks = |asked: Option<&Question>| asked.filter(|asked| asked.kind == Kind::Setup)?.id;
+    let tasks = engine.tasks().values().filter(|task| task.key.project == *project);
+    let tasks = tasks.filter_map(|task| {
+        let event = Event::SetupRetried { by: by.to_owned() };
+        Some((asks(task.escalation.as_ref())?, Input::new(task.key.clone(), event)))
+    });
+    let runs = engine.runs().values().filter(|run| run.project == *project);
+    let runs = runs.filter_map(|run| {
+        let event = run::Event::SetupRetried { by: by.to_owned() };
+        Some((asks(run.question.as_ref())?, Input::of_run(run.key(), event)))
+    });
+    let mut waiting: Vec<(QuestionId, Input)> = tasks.chain(runs).collect();
+    // The one that was answered comes first: whether it is taken is the answer.
+    waiting.sort_by_key(|(question, _)| *question != id);
+    let inputs: Vec<Input> = waiting
+        .into_iter()
+        .map(|(question, input)| Input { answers: (question == id).then_some(id), ..input })
+        .collect();
+    if inputs.first().is_none_or(|first| first.answers.is_none()) {
+        return Ok(Err(NotTaken::Missing));
+    }
     let taken = engine.take(&inputs, now)?.into_iter().next().unwrap_or(Ok(()));
     Ok(taken.map_err(|why| NotTaken::Refused(why.to_string())))
 }

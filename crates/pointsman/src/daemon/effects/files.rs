@@ -44,7 +44,7 @@ impl EffectPerformer {
         // What is blocked or refused may go on in its tree.
         if task.state == State::Closed {
             let freed = self.remove_tree(served, task, &session_files)?;
-            return Ok(freed.map_or_else(Outcome::done, Outcome::event));
+            return Ok(freed.map_or_else(Outcome::done, Outcome::learned));
         }
         Ok(Outcome::done())
     }

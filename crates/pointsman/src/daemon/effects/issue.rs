@@ -10,6 +10,7 @@ use pointsman_core::task::{Event, Refusal, State, Task};
 use pointsman_core::{json, text, words, workflow};
 use pointsman_store::NewEntry;
 
+use super::tree::TreeOwner;
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -43,8 +44,8 @@ impl EffectPerformer {
         let remove = [BACKLOG, BLOCKED, UNDERSPECIFIED].map(str::to_owned);
         served.forge.set_labels(number, &add, &remove)?;
         // Written down before any session starts, so that two never have the same.
-        let ports = self.ports_for(served, task)?;
-        let events = ports.into_iter().chain([Event::Claimed]).map(workflow::Event::Task).collect();
+        let ports = self.ports_for(served, &TreeOwner::of_task(task))?;
+        let events = ports.into_iter().chain([workflow::Event::Task(Event::Claimed)]).collect();
         Ok(Outcome::Done(Performed { events, ..Performed::default() }))
     }
 

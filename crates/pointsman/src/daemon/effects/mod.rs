@@ -164,6 +164,7 @@ impl EffectPerformer {
                 }
             },
             Effect::NotifyQuestion => self.notify_question(owner),
+            Effect::ReservePorts => self.reserve_ports(served, of_run(owner, effect)?),
             Effect::ReadResult { generation } => {
                 self.read_result(served, of_run(owner, effect)?, *generation)
             }

@@ -1,17 +1,20 @@
 //! Effects that only a run orders, and what the session of a run finds.
 
-use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_adapters::git::checkout::exclude;
 use pointsman_adapters::phase_file::{self, read_result_file};
 use pointsman_adapters::secret::known;
 use pointsman_core::run::{Event, RESULT_BYTES, Run, Subject, check_result, read_result};
+use pointsman_core::task::Opening;
 use pointsman_core::text::visible;
 use pointsman_core::words;
 use pointsman_core::workflow;
 
 use super::session::{Prepared, write};
+use super::tree::TreeOwner;
 use super::{EffectError, EffectPerformer, Outcome, hand_in};
 use crate::daemon::crash::crash_point;
 use crate::daemon::inbound::ThreadReport;
+use crate::daemon::outcome::Performed;
 use crate::daemon::runs::{containers, files};
 use crate::daemon::served::{Served, SessionFiles};
 
@@ -21,12 +24,27 @@ impl EffectPerformer {
         &self,
         served: &Served,
         run: &Run,
-        generation: u32,
+        (generation, opening): (u32, Opening),
         session_files: &SessionFiles,
     ) -> Result<Prepared, EffectError> {
         containers::end(self, run, generation.saturating_sub(1));
+        if !session_files.tree.exists() {
+            served.mirror.fetch_remote()?;
+        }
         // A server that does not answer, a branch that is not there yet: tried again until the run's time is up.
-        let material = files::lay_out(self, served, run, generation, session_files).map_err(not_yet)?;
+        let Some(main) = served.mirror.remote_head(&served.primary)? else {
+            return Err(EffectError::later(words::daemon::git::no_branch(&served.primary)));
+        };
+        let owner = TreeOwner::of_run(run);
+        let material =
+            self.prepare_tree(served, &owner, (generation, opening), session_files, &main, |plan| {
+                let material =
+                    files::lay_out(self, served, run, generation, session_files).map_err(not_yet)?;
+                if plan.is_new {
+                    exclude(&session_files.tree, &plan.exclude)?;
+                }
+                Ok(material)
+            })?;
         let places = words::run::RunFiles {
             phase_file: session_files.phase_file.to_string_lossy().into_owned(),
             result_file: session_files.result(generation).to_string_lossy().into_owned(),
@@ -34,7 +52,7 @@ impl EffectPerformer {
         for (name, text) in &material.files {
             write(&session_files.inbox(generation).join(name), visible(&known().mask(text)).as_bytes())?;
         }
-        let mut env = vec![("POINTSMAN_RUN".to_owned(), run.id.to_string())];
+        let mut env = owner.env;
         env.extend(run.model.clone().map(|model| ("POINTSMAN_MODEL".to_owned(), model)));
         env.extend(material.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let prompt = words::run::prompt(run, &places, &material.briefing);
@@ -94,12 +112,13 @@ impl EffectPerformer {
         }
         hand_in::tidy(self, served, run).map_err(not_yet)?;
         // What was in it is captured; what was not changed is in git.
-        remove_checkout(&session_files.tree)?;
+        let freed = self.remove_tree_of_run(served, run, &session_files)?;
         if matches!(run.subject, Some(Subject::Review { .. } | Subject::Action { .. })) {
             // What came of it belongs on the forge.
             self.jobs.inbox.report(ThreadReport::AskForge { project: run.project.clone() });
         }
-        Ok(Outcome::learned(workflow::Event::Run(Event::CleanedUp)))
+        let events = freed.into_iter().chain([workflow::Event::Run(Event::CleanedUp)]).collect();
+        Ok(Outcome::Done(Performed { events, ..Performed::default() }))
     }
 }
 

@@ -24,7 +24,7 @@ use pointsman_core::{text, words};
 use pointsman_store::SessionRow;
 
 use super::claude::{AgentCommand, Start};
-use super::tree::environment_of;
+use super::tree::TreeOwner;
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -226,7 +226,7 @@ impl EffectPerformer {
         };
         let prepared = match owner {
             Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
-            Workflow::Run(run) => self.prepare_run(served, run, generation, session_files)?,
+            Workflow::Run(run) => self.prepare_run(served, run, (generation, opening), session_files)?,
             Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 let why = words::daemon::process::not_its_effect(&owner.id().identity(), "start_session");
                 return Err(EffectError::never(why));
@@ -358,7 +358,7 @@ impl EffectPerformer {
         self.make_tree(served, task, (generation, opening), session_files, &base)?;
         let briefing = self.briefing(served, task, generation, opening, session_files, &base)?;
         let summary = session_files.summary(generation).to_string_lossy().into_owned();
-        let mut env = environment_of(task);
+        let mut env = TreeOwner::of_task(task).env;
         env.push(("POINTSMAN_SUMMARY_FILE".to_owned(), summary));
         Ok(Prepared { prompt: words::prompt::task(task, &briefing), main: Some(base), env })
     }

@@ -103,8 +103,7 @@ fn for_review(
     let known = served.forge.pull_request(pr)?;
     let known = known.with_context(|| words::daemon::review::pull_request_is_gone(pr))?;
     let examined = reviews::examine(served, &known, head, None)?;
-    // A half-made one is made again: nobody has worked in it.
-    if generation == 1 || !session_files.tree.exists() {
+    if !session_files.tree.exists() {
         checkout_exact(&served.mirror, head, &session_files.tree)?;
         restore_from(&served.mirror, &session_files.tree, head, &examined.base, is_steering)?;
     }

@@ -57,6 +57,7 @@ mod review;
 mod review_agent;
 mod roles;
 mod run;
+mod run_trees;
 mod rust_project;
 mod sandbox;
 mod schedule;

@@ -3,6 +3,7 @@
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
 use pointsman_core::part::question::Cause;
+use pointsman_core::run::Run;
 use pointsman_core::task::{Event, Order, ReviewVerdict, State, Task};
 
 use super::daemon::Daemon;
@@ -162,6 +163,15 @@ impl Daemon {
                 Some(task) => self.help(&task, round),
                 None => self.queue_again(number),
             }
+        }
+        self.help_runs();
+    }
+
+    /// Somebody answers the runs whose questions wait for ever.
+    fn help_runs(&mut self) {
+        let asks = |run: &Run| run.question.as_ref().is_some_and(|asked| asked.cause == Cause::Setup);
+        for run in self.runs().into_iter().filter(asks) {
+            self.answer_run(&run);
         }
     }
 

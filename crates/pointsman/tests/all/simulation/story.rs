@@ -37,7 +37,7 @@ impl Story {
         let vault = ["low", "medium", "high"].map(handled).concat();
         let vault = format!("[roles.vault]\nenabled = {looks}\n{vault}");
         let text = format!(
-            "name = \"sim\"\n{ci}{budget}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n\
+            "name = \"sim\"\n{ci}{budget}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n[tree]\nports = 1\n\
              [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n{vault}",
             1 + chance.below(3),
             1 + chance.below(4),

@@ -8,6 +8,7 @@ use pointsman::daemon::outcome::{Outcome, PerformEffects};
 use pointsman_core::config::Config;
 use pointsman_core::formula::{Formula, shipped, variables};
 use pointsman_core::ids::{ActionKey, RunKey};
+use pointsman_core::part::question::Cause;
 use pointsman_core::part::session::{self, Demand, Stage};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Event as RunEvent, Run, Subject, vault_key};
@@ -195,9 +196,13 @@ impl Daemon {
         }
     }
 
-    fn answer_run(&mut self, run: &Run) {
+    pub(super) fn answer_run(&mut self, run: &Run) {
         let text = format!("answer {}", self.reality().fresh());
-        let event = RunEvent::Answered { by: ANN.to_owned(), text };
+        let asks_about_setup = run.question.as_ref().is_some_and(|asked| asked.cause == Cause::Setup);
+        let event = match asks_about_setup && self.reality().fresh().is_multiple_of(2) {
+            true => RunEvent::SetupRetried { by: ANN.to_owned() },
+            false => RunEvent::Answered { by: ANN.to_owned(), text },
+        };
         let answers = run.question.as_ref().and_then(|asked| asked.id);
         self.hear(Input { answers, ..Input::of_run(run.key(), event) });
     }

@@ -74,6 +74,8 @@ pub(super) struct Record {
     pub(super) unended: BTreeSet<(Number, u32)>,
     /// The ports of tasks that are not over.
     pub(super) ports: BTreeMap<Number, u16>,
+    /// The same of runs.
+    pub(super) run_ports: BTreeMap<RunKey, u16>,
     /// Notices by the effect that sent them.
     pub(super) notices: BTreeSet<String>,
     /// Which effect closed an issue; a person who reopens it makes room for the next.

@@ -163,7 +163,8 @@ impl Reality {
                 }
                 Outcome::done()
             }
-            Effect::ReadResult { .. }
+            Effect::ReservePorts
+            | Effect::ReadResult { .. }
             | Effect::NotifyQuestion
             | Effect::NotifyNeed { .. }
             | Effect::LookAtAction { .. }

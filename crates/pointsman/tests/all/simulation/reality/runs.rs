@@ -8,7 +8,7 @@ use pointsman_core::ids::RunKey;
 use pointsman_core::part::session;
 use pointsman_core::run::{self, Run};
 use pointsman_core::session::budget::Spent;
-use pointsman_core::task::{Effect, Exit, Headline, Phase};
+use pointsman_core::task::{Effect, Exit, Headline, Opening, Phase};
 use pointsman_core::workflow::Event;
 use pointsman_store::{Outgoing, SessionRow};
 use serde_json::{Value, json};
@@ -116,7 +116,18 @@ impl Reality {
     pub(super) fn act_for_run(&mut self, outgoing: &Outgoing, run: &Run) -> Outcome {
         let key = run.key();
         match &outgoing.effect {
-            Effect::StartSession { generation, .. } => self.start_run_session(run, *generation),
+            Effect::StartSession { generation, opening } => {
+                // One that was started once was set up before.
+                if !self.record.started_runs.contains(&(key, *generation)) && self.fault(10) {
+                    return self.setup_of_run_fails(run, *generation, *opening);
+                }
+                self.start_run_session(run, *generation)
+            }
+            Effect::ReservePorts if run.status.is_over() => Outcome::done(),
+            Effect::ReservePorts => {
+                let port = self.port_for_run(&key);
+                Outcome::learned(Event::Run(run::Event::PortsAssigned { ports: vec![port] }))
+            }
             Effect::EndSession { generation, exit } => self.end_run_session(run, *generation, *exit),
             Effect::Checkpoint { .. } => Outcome::done(),
             Effect::Deliver { generation, headline, .. } => {
@@ -151,7 +162,10 @@ impl Reality {
             Effect::CleanUp => {
                 let desk = self.run_desk(&key);
                 (desk.phase, desk.pane) = (None, None);
-                Outcome::learned(Event::Run(run::Event::CleanedUp))
+                self.record.run_ports.remove(&key);
+                let freed = (!run.ports.is_empty()).then(|| run::Event::PortsAssigned { ports: Vec::new() });
+                let events = freed.into_iter().chain([run::Event::CleanedUp]).map(Event::Run).collect();
+                Outcome::Done(Performed { events, ..Performed::default() })
             }
             Effect::RequestReview { .. } => Outcome::done(),
             Effect::Deed { name, act } => self.deed(outgoing, name, act),
@@ -171,6 +185,23 @@ impl Reality {
             | Effect::FireAction { .. }
             | Effect::NotifyAction => panic!("no run orders {:?}", outgoing.effect),
         }
+    }
+
+    /// The lowest port that no other run has.
+    fn port_for_run(&mut self, key: &RunKey) -> u16 {
+        let taken: Vec<u16> =
+            self.record.run_ports.iter().filter(|(of, _)| *of != key).map(|(_, port)| *port).collect();
+        let free = (43_000..).find(|port| !taken.contains(port));
+        *self.record.run_ports.entry(key.clone()).or_insert_with(|| free.expect("there are enough ports"))
+    }
+
+    fn setup_of_run_fails(&mut self, run: &Run, generation: u32, opening: Opening) -> Outcome {
+        let (error, log) = ("exit code 1".to_owned(), "npm ERR!".to_owned());
+        let failed = run::Event::SetupFailed { generation, opening, error, log };
+        let (ended_at, exit) = (Some(self.now), Some(Exit::Failed));
+        let row = self.run_session(&run.key(), generation);
+        let row = SessionRow { pid: None, pane: None, start_time: None, ended_at, exit, ..row };
+        Outcome::Done(Performed { events: vec![Event::Run(failed)], sessions: vec![row], note: None })
     }
 
     fn start_run_session(&mut self, run: &Run, generation: u32) -> Outcome {
