@@ -82,7 +82,7 @@ fn create(path: &Path, migrations: &[&str]) -> Result<(), Error> {
 
 /// An empty file beside the database that only its owner may read: issues, logs and agents' words
 /// are nobody else's business. SQLite gives its log files the same mode.
-fn create_draft(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn create_draft(path: &Path) -> Result<PathBuf, Error> {
     for attempt in 0..DRAFTS {
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}-{attempt}.new", std::process::id()));
@@ -116,7 +116,8 @@ fn connect(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-fn prepare(connection: &Connection) -> Result<(), Error> {
+/// Sets what every connection needs.
+pub(crate) fn prepare(connection: &Connection) -> Result<(), Error> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed_to(words::store::SET_UP_DATABASE))
 }
@@ -173,13 +174,19 @@ fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Err
         let _ = fs::remove_file(&draft);
     }
     written?;
+    sync_directory(path)
+}
+
+/// Sees to it that a new name outlives a crash of the machine.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), Error> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(unkept)
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }
 
 /// Writes a copy of the database into an empty file. The path is given as the bytes that it is: made into text, a name
 /// that is not UTF-8 would be another file's, and the copy would stay empty.
-fn copy_into(connection: &Connection, draft: &Path) -> Result<(), Error> {
+pub(crate) fn copy_into(connection: &Connection, draft: &Path) -> Result<(), Error> {
     let name = ToSqlOutput::Borrowed(ValueRef::Text(draft.as_os_str().as_bytes()));
     connection.execute("VACUUM INTO $1", [name]).map(drop).map_err(failed_to(words::store::COPY_DATABASE))
 }

@@ -9,6 +9,7 @@
 //! SQL is written with `$1, $2 …` in order of first use, and in the dialect PostgreSQL shares,
 //! so that a second backend can take it over.
 
+pub mod backup;
 mod column;
 mod database;
 mod error;

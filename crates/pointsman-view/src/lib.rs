@@ -8,6 +8,7 @@
 //! Absent and null differ: a field that a reader may miss has `skip_serializing_if`, every other empty field is null.
 
 pub mod agent;
+pub mod backup;
 pub mod board;
 pub mod ci;
 pub mod claim;

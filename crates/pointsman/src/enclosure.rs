@@ -102,6 +102,11 @@ impl Enclosure {
         self.machine.digest.at
     }
 
+    /// The number of daily backups that are kept.
+    pub(crate) fn kept_backups(&self) -> u32 {
+        self.machine.backup.keep
+    }
+
     /// The destinations behind these words of a configuration. `agent` are the hosts of the session's own agent.
     pub(crate) fn policy(&self, words: &[String], agent: &[String], paths: &ProjectPaths) -> Policy {
         let packages: Packages = fs::read(paths.packages())

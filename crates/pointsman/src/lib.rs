@@ -5,6 +5,7 @@
 //! without a model, `demo/` the play of both. Deciding belongs into `pointsman-core`, SQL into
 //! `pointsman-store`, programs and APIs into `pointsman-adapters`.
 
+mod backups;
 mod claim;
 pub mod cli;
 pub mod control;

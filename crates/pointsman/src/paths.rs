@@ -92,6 +92,11 @@ impl Paths {
         self.state.join("pointsman.db")
     }
 
+    /// Copies of all databases.
+    pub fn backups(&self) -> PathBuf {
+        self.state.join("backups")
+    }
+
     /// Variables of services, for those who do not set them in the environment.
     pub fn dotenv(&self) -> PathBuf {
         self.state.join(".env")

@@ -14,7 +14,7 @@ use crate::words;
 /// Largest file that is read: a configuration is a page or two.
 const MAX_BYTES: usize = 1 << 20;
 /// The tables of the machine's file, which no project may have.
-const MACHINE: [&str; 5] = ["store", "web", "digest", "host", "people"];
+const MACHINE: [&str; 6] = ["store", "web", "digest", "host", "people", "backup"];
 
 /// Where a key and its value stand in the text.
 struct KeySpan {

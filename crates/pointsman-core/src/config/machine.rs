@@ -18,6 +18,8 @@ pub struct MachineConfig {
     pub sandbox: MachineSandbox,
     #[serde(default)]
     pub digest: MachineDigest,
+    #[serde(default)]
+    pub backup: MachineBackup,
     /// Everybody whose word counts, with their accounts.
     #[serde(default)]
     pub people: People,
@@ -29,6 +31,20 @@ pub struct MachineConfig {
 pub struct MachineDigest {
     /// When people are told how things stand; empty for never.
     pub at: DigestTime,
+}
+
+/// `[backup]` of the machine's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineBackup {
+    /// How many daily copies of the databases are kept; 0 makes none.
+    pub keep: u32,
+}
+
+impl Default for MachineBackup {
+    fn default() -> Self {
+        Self { keep: 7 }
+    }
 }
 
 /// `[sandbox]` of the machine's file.
@@ -91,6 +107,15 @@ mod tests {
         assert_eq!(parse("[digest]\nat = \"18:30\"").unwrap().digest.at.to_string(), "18:30");
         assert_eq!(parse("[digest]\nat = \"\"").unwrap().digest.at.to_string(), "");
         assert!(parse("[digest]\nat = \"noon\"").unwrap_err().contains("config.toml"));
+    }
+
+    #[test]
+    fn a_week_of_backups_is_kept_unless_the_file_says_otherwise() {
+        let parse = |text| MachineConfig::parse(text, "config.toml");
+        assert_eq!(parse("").unwrap().backup.keep, 7);
+        assert_eq!(parse("[backup]\nkeep = 0").unwrap().backup.keep, 0);
+        assert!(parse("[backup]\nkeep = -1").unwrap_err().contains("config.toml"));
+        assert!(parse("[backup]\nkept = 3").unwrap_err().contains("config.toml"));
     }
 
     #[test]

@@ -71,6 +71,17 @@ pub(super) fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let paused = Paused { paused: true, was_paused: None };
     let resumed = Paused { paused: false, was_paused: Some(true) };
     all.insert("merge-queue pause", shown([paused, resumed]));
+    let database = backup::Database { name: text("pointsman.db"), bytes: 4096 };
+    let copied = backup::Backup {
+        path: "/state/backups/daily-2026-03-23.backup".into(),
+        made_at: Some(at()),
+        bytes: 8192,
+        daily: true,
+        databases: vec![database],
+        problem: None,
+    };
+    all.insert("backup", shown([copied.clone()]));
+    all.insert("backup list", shown([copied]));
     let kept = rescue::Rescue {
         refname: text("refs/pointsman/rescue/dev-shop-3.1/1"),
         kind: text("rescue"),

@@ -6,6 +6,7 @@
 mod ack;
 mod agent;
 mod agents;
+mod backup;
 mod board;
 mod checkout;
 mod checkpoint;
@@ -193,6 +194,7 @@ enum Command {
     Vault(vault::Command),
     #[command(subcommand)]
     Rescue(rescue::Command),
+    Backup(backup::Arguments),
     Claim(claim::Claiming),
     Handoff(claim::HandOff),
     Release(claim::Release),
@@ -336,6 +338,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Notify(command) => command.run(&context()?)?,
         Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
+        Command::Backup(arguments) => arguments.run(&context()?)?,
         Command::Claim(arguments) => arguments.run(&context()?)?,
         Command::Handoff(arguments) => arguments.run(&context()?)?,
         Command::Release(arguments) => arguments.run(&context()?)?,

@@ -7,6 +7,7 @@
 
 mod actions;
 mod answer;
+mod backing_up;
 pub mod board;
 mod budget;
 pub mod clock;

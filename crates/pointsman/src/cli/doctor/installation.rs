@@ -1,15 +1,18 @@
 //! Our own directories, the database and the daemon.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pointsman_adapters::tmux::Server;
 use pointsman_core::words;
 use pointsman_store::{self as store, DaemonLock, Store, lock};
 
 use super::{Check, chain};
+use crate::backups;
 use crate::cli::context::Context;
 use crate::control::client;
 use crate::control::protocol::Request;
+use crate::daemon::clock;
 
 /// Trees, mirrors and logs need room; with less than this a few tasks may fill the disk.
 const FEW_BYTES: u64 = 1 << 30;
@@ -25,6 +28,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
         space(context.paths.state()),
         daemon(context),
         database(context),
+        backups(context),
     ]
     .into_iter()
     .chain(snapshots(context))
@@ -151,6 +155,21 @@ fn database(context: &Context) -> Check {
             Check::fail(ID, chain(error), "move the file away and restore a copy; nothing else is lost")
         }
     }
+}
+
+/// Whether there is a copy to go back to. A file that cannot be read is no copy.
+fn backups(context: &Context) -> Check {
+    const ID: &str = "backups";
+    const OLD: Duration = Duration::from_secs(2 * 86_400);
+    let listed = match backups::list(&context.paths) {
+        Ok(listed) => listed,
+        Err(error) => return Check::warn(ID, format!("{error:#}"), "pointsman backup FILE"),
+    };
+    let newest = listed.iter().find_map(|one| Some((one.content.as_ref().ok()?.made_at, &one.path)));
+    let Some((made_at, path)) = newest else { return Check::ok(ID, words::backup::NONE) };
+    let age = clock::now().since(made_at);
+    let detail = words::backup::newest(age.as_secs() / 3600, path);
+    if age < OLD { Check::ok(ID, detail) } else { Check::warn(ID, detail, "pointsman backup") }
 }
 
 fn nearest(dir: &Path) -> &Path {

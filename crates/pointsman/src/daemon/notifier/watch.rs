@@ -10,6 +10,7 @@ use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, Store};
 
 use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing, tell};
+use crate::daemon::backing_up::BackingUp;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -24,17 +25,21 @@ pub(crate) struct Watch {
     world: Arc<EffectPerformer>,
     /// Projects as they were when it was looked whether they list fewer notifiers than before.
     known: BTreeMap<ProjectName, Arc<Served>>,
+    backing_up: BackingUp,
 }
 
 impl Watch {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
-        Self { inbox, world, known: BTreeMap::new() }
+        Self { inbox, world, known: BTreeMap::new(), backing_up: BackingUp::default() }
     }
 
     /// Has done what is due: each notifier of each project on a thread of its own.
     pub(crate) fn look(&mut self) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(served) = projects.values().next() {
+            self.backing_up.look(&self.world.paths, served.enclosure.kept_backups());
+        }
         for served in projects.values() {
             let before = self.known.insert(served.config.name.clone(), Arc::clone(served));
             let new = before.is_none_or(|before| !Arc::ptr_eq(&before, served));

@@ -2,6 +2,7 @@
 //! starts one.
 
 mod agents;
+mod backup;
 mod claim;
 mod claude;
 mod daemon;

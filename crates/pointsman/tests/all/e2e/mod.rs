@@ -8,6 +8,7 @@ mod access;
 mod action;
 mod action_containers;
 mod attacks;
+mod backups;
 mod briefing;
 mod chat;
 mod checks;

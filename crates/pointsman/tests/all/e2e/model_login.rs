@@ -115,6 +115,7 @@ fn e2e_sandbox_login_no_session_starts_without_one_and_none_sees_the_one_that_th
 
 /// Reports as Claude Code does, and makes its calls when it is told to.
 const WORKS: &str = r#"
+while ! [ -e "$run/ready" ]; do sleep 0.05; done
 PROGRAM hook SessionStart < "$run/started.json"
 n=0
 while :; do
@@ -171,6 +172,7 @@ fn e2e_sandbox_login_a_429_of_the_account_parks_all_sessions_at_once_and_wakes_t
         daemon.wait_session(issue, 1);
         fs::write(run.join("failed.json"), payload("StopFailure.rate_limit").to_string()).unwrap();
         fs::write(run.join("started.json"), payload("SessionStart.startup").to_string()).unwrap();
+        fs::write(run.join("ready"), "").unwrap();
     }
     let all = Sessions { daemon, issues };
     let (daemon, [first, second]) = (&all.daemon, all.issues);
