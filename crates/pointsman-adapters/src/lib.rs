@@ -3,6 +3,7 @@
 //! Each folder is one part of the outside, behind a small interface. Nothing in here decides: that is the core's. Nothing in
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
+pub mod artifacts;
 pub mod ci;
 pub mod claude;
 pub mod containers;

@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod agent;
+pub mod artifact;
 pub mod base64;
 pub mod board;
 pub mod chat;

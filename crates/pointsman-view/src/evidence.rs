@@ -1,9 +1,13 @@
 //! Evidence for a decision about a pull request: its diff, its checks and their logs.
 
+use std::path::{Path, PathBuf};
+
+use pointsman_core::artifact::{Manifest, Origin};
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::review::{ReceiptLine, Step, Verified};
 use pointsman_core::task::CiVerdict;
+use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -22,6 +26,9 @@ pub struct Diff {
     /// The files and how much of each changed; only with `--stat`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stat: Option<String>,
+    /// The commit that you looked at last; only with `--since-last-look`, and none at the first look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_sha: Option<Sha>,
 }
 
 /// `forge pr checks`: a check of a commit of a pull request.
@@ -92,6 +99,49 @@ impl From<&CiVerdict> for CheckStatus {
             CiVerdict::Infra { .. } | CiVerdict::Unreached { .. } => Self::Infra,
             CiVerdict::TimedOut { .. } => Self::TimedOut,
         }
+    }
+}
+
+/// The files that sessions and CI left for those who review a pull request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifacts {
+    pub files: Vec<Artifact>,
+    /// What was left out, and why, a sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// One such file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub from: Origin,
+    pub name: String,
+    pub bytes: u64,
+    /// The commit that it is about, if that is known.
+    pub sha: Option<Sha>,
+    pub at: Time,
+    pub path: PathBuf,
+}
+
+impl Artifacts {
+    /// Adds the files of a manifest, which lie in `dir`.
+    pub fn add(&mut self, from: Origin, manifest: &Manifest, dir: &Path) {
+        self.files.extend(manifest.files.iter().map(|file| Artifact {
+            from,
+            name: file.name.clone(),
+            bytes: file.bytes,
+            sha: manifest.sha.clone(),
+            at: manifest.at.into(),
+            path: dir.join(&file.name),
+        }));
+        self.left_out.extend(manifest.left_out.iter().cloned());
+    }
+
+    /// A line for each file and for what was left out.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |file: &Artifact| {
+            words::artifact::line(file.from.name(), &file.name, file.bytes, &file.path.to_string_lossy())
+        };
+        self.files.iter().map(line).chain(self.left_out.iter().cloned()).collect()
     }
 }
 

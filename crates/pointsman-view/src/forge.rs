@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use pointsman_core::forge::{self as core, BoardStatus, CheckState, IssueState};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::comments::Handled;
 use pointsman_core::task::{ReviewVerdict, State};
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::evidence::Receipt;
+use crate::evidence::{Artifacts, Receipt};
 
 /// An issue with its comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,9 @@ pub struct PullRequest {
     /// What was run on it; empty where nobody looked.
     #[serde(default)]
     pub receipt: Vec<Receipt>,
+    /// Files that help with its review.
+    #[serde(default)]
+    pub artifacts: Artifacts,
 }
 
 impl PullRequest {
@@ -92,6 +96,7 @@ impl PullRequest {
             comments: comments.iter().map(Comment::from).collect(),
             author: pr.author.clone(),
             receipt: Vec::new(),
+            artifacts: Artifacts::default(),
         }
     }
 }
@@ -105,6 +110,18 @@ pub struct Review {
     pub sha: Sha,
     pub at: Time,
     pub dismissed: bool,
+    /// Its comments on lines, and what became of them; only where one pull request is shown.
+    #[serde(default)]
+    pub lines: Vec<LineComment>,
+}
+
+/// A comment on a line of the commit that was reviewed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineComment {
+    pub file: String,
+    pub line: u64,
+    pub text: String,
+    pub handled: Handled,
 }
 
 impl From<&core::Review> for Review {
@@ -116,6 +133,7 @@ impl From<&core::Review> for Review {
             sha: review.sha.clone(),
             at: review.at.into(),
             dismissed: review.dismissed,
+            lines: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::evidence::Receipt;
+use crate::evidence::{Artifacts, Receipt};
 
 /// A question to a person, with the commands that settle it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Question {
     /// What was run on the pull request that is to be reviewed.
     #[serde(default)]
     pub receipt: Vec<Receipt>,
+    /// Files that help with the review.
+    #[serde(default)]
+    pub artifacts: Artifacts,
     pub asked_at: Time,
     /// How often it was asked.
     pub asked: u32,
@@ -85,6 +88,7 @@ impl Question {
             outside: Vec::new(),
             refused: Vec::new(),
             receipt: Vec::new(),
+            artifacts: Artifacts::default(),
             asked_at: asked.asked_at.into(),
             asked: asked.notices,
             remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),

@@ -299,6 +299,11 @@ impl ProjectPaths {
         self.root.join("logs")
     }
 
+    /// Artifacts of sessions and CI, a directory for each pull request.
+    pub fn artifacts(&self) -> PathBuf {
+        self.root.join("artifacts")
+    }
+
     /// Actions for the vault can be put here, a file each.
     pub fn vault_pending(&self) -> PathBuf {
         self.root.join("vault/pending")

@@ -100,6 +100,30 @@ impl Mirror {
         self.diff_call(base, head, &["--patch"]).capped_text(cap)
     }
 
+    /// The patch from one commit to another with so many lines of context, at most `cap` bytes long.
+    pub fn diff_between(&self, from: &Sha, to: &Sha, context: u32, cap: usize) -> Result<String, Error> {
+        self.call("diff")
+            .args([
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-color",
+                "--submodule=short",
+                "--patch",
+                "--no-renames",
+            ])
+            .args([&format!("--unified={context}"), from.as_str(), to.as_str(), "--"])
+            .capped_text(cap)
+    }
+
+    /// Two versions of a branch, each from its base to its head, commit by commit, at most `cap` bytes long.
+    pub fn range_diff(&self, old: (&Sha, &Sha), new: (&Sha, &Sha), cap: usize) -> Result<String, Error> {
+        self.call("range-diff")
+            .args(["--no-color", "--no-ext-diff", "--no-textconv"])
+            .args([format!("{}..{}", old.0, old.1), format!("{}..{}", new.0, new.1)])
+            .arg("--")
+            .capped_text(cap)
+    }
+
     /// The number of lines that `head` added and removed since it left `base`. A file that is not text counts as one.
     pub fn changed_lines(&self, base: &Sha, head: &Sha) -> Result<u64, Error> {
         let listed = self.diff_call(base, head, &["--numstat", "--no-renames"]).bytes()?;

@@ -5,6 +5,7 @@
 //! * `patch`: a change, line by line; `paths`: kinds of paths; `secrets`: texts that look like secrets; `facts`:
 //!   conclusions from these without a model
 //! * `approval`: whose review counts, and for what
+//! * `comments`: comments on lines, and what became of them
 //! * `receipt`: what was run on a contribution, and with what result
 //! * `answer`: the strict reader of a reviewer's answer; `outcome`: what is posted. Facts can only make it more
 //!   careful
@@ -13,6 +14,7 @@
 
 mod answer;
 mod approval;
+pub mod comments;
 mod facts;
 mod outcome;
 mod patch;

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod action;
 pub mod answer;
+pub mod artifact;
 pub mod backup;
 pub mod chat;
 pub mod ci;

@@ -253,6 +253,7 @@ fn protocol(out: &mut String, task: &Task, briefing: &Briefing) {
          To turn the task down, write `{{\"status\": \"unmet_dependency\" | \"too_large\" | \
          \"already_done\", \"reason\": \"…\", \"blocked_by\": [numbers]}}` into the summary file and \
          `PHASE:failed` with `Reason: refused`.\n\n\
+         Screenshots, reports and other files that help the reviewer go into `$POINTSMAN_ARTIFACTS`, not into the branch.\n\n\
          Messages reach you as one line `[pointsman m-<id>] …  Details: <file>`: read the file, and \
          acknowledge with `pointsman ack m-<id>`. Never merge, close or label anything yourself; \
          `{primary_branch}` is moved by the merge queue alone.\n",

@@ -1,9 +1,12 @@
 //! Texts on the inbox screen.
 
+use crate::ids::Sha;
 use crate::part::contribution::ReviewVerdict;
+use crate::review::comments::Handled;
+use crate::text::clean_line;
 
 /// The keys, the most useful first: a narrow terminal shows as many as fit.
-pub const KEYS: &str = "a approve  r request changes  e answer  s skip  Tab next view  j/k move  Space scroll  f start afresh  t attach  o open in a browser  h allow host  d dismiss  q quit";
+pub const KEYS: &str = "a approve  r request changes  e answer  s skip  Tab next view  j/k move  Space scroll  f start afresh  t attach  o open in a browser  h allow host  d dismiss  n new since last look  q quit";
 
 pub const LIST: &str = "Needs you";
 pub const EMPTY: &str = "Nothing needs you.";
@@ -39,6 +42,24 @@ pub fn no_page(command: &str) -> String {
     format!("This forge has no web pages. To read it: {command}")
 }
 
+/// The commit that a diff begins at.
+pub fn since(sha: Option<&Sha>) -> String {
+    match sha {
+        Some(sha) => format!("Since you looked at {}:", sha.short()),
+        None => "This is your first look at it: everything is new.".to_owned(),
+    }
+}
+
+/// The branch is where the person saw it last.
+pub fn nothing_since(sha: &Sha) -> String {
+    format!("Nothing changed since you looked at {}.", sha.short())
+}
+
+/// A comment on a line, and what became of it.
+pub fn line_comment(handled: Handled, file: &str, line: u64, text: &str) -> String {
+    format!("{:<9}  {}:{line}  {}", handled.name(), clean_line(file, 200), clean_line(text, 400))
+}
+
 /// The browser was started.
 pub fn opened(link: &str) -> String {
     format!("Opened {link}")
@@ -48,6 +69,9 @@ pub fn opened(link: &str) -> String {
 pub fn not_opened(link: &str, program: &str, error: &str) -> String {
     format!("{program} did not open {link}: {error}. Set BROWSER to another program.")
 }
+
+pub const COMMENT_ON_LINES: &str =
+    "# Below is the change. What you write under a line of it is a comment on that line.\n";
 
 /// The first lines of the file in a person's editor. Lines that begin with `#` are left out.
 pub fn template(what: &str, subject: &str) -> String {

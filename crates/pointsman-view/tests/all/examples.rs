@@ -489,6 +489,12 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         sha: sha(),
         at: at(),
         dismissed: false,
+        lines: vec![pointsman_view::forge::LineComment {
+            file: text("src/a.txt"),
+            line: 12,
+            text: text("Why?"),
+            handled: pointsman_core::review::comments::Handled::Changed,
+        }],
     };
     let pr = PullRequest {
         number: 7,
@@ -503,6 +509,7 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         reviews: vec![review],
         comments: vec![comment],
         author: text("dev"),
+        artifacts: artifacts(),
         receipt: vec![evidence_example::receipt()],
     };
     all.insert("forge issue show", shown([issue.clone()]));
@@ -516,7 +523,10 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         head_sha: sha(),
         diff: Some(text("+1")),
         stat: None,
+        since_sha: None,
     };
+    let since = evidence::Diff { since_sha: Some(sha()), ..diff.clone() };
+    all.insert("forge pr diff N --since-last-look", shown([since]));
     let stat = evidence::Diff { diff: None, stat: Some(text("a.txt | 1 +")), ..diff.clone() };
     all.insert("forge pr diff N", shown([diff]));
     all.insert("forge pr diff N --stat", shown([stat]));
@@ -605,6 +615,7 @@ fn question() -> inbox::Question {
         session: Some(text("dev-shop-3.1")),
         outside: vec![text("dev-shop-3.1")],
         refused: vec![text("the sandbox refused example.org:443 once: nobody listed it")],
+        artifacts: artifacts(),
         receipt: vec![evidence_example::receipt()],
         asked_at: at(),
         asked: 2,
@@ -725,4 +736,18 @@ fn pipelines(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let infra = Class::Infra { reason: text("no space") };
     all.insert("ci failures", shown([failed(Class::Code), failed(infra.clone())]));
     all.insert("ci classify", shown([Class::Code, infra]));
+}
+
+fn artifacts() -> pointsman_view::evidence::Artifacts {
+    pointsman_view::evidence::Artifacts {
+        files: vec![pointsman_view::evidence::Artifact {
+            from: pointsman_core::artifact::Origin::Ci,
+            name: "coverage/index.html".to_owned(),
+            bytes: 12_000,
+            sha: Some(sha()),
+            at: at(),
+            path: "/state/projects/shop/artifacts/issue-3/ci-1/coverage/index.html".into(),
+        }],
+        left_out: vec!["key was left out: it is not a plain file".to_owned()],
+    }
 }

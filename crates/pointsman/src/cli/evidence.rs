@@ -10,32 +10,34 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_adapters::artifacts::Place;
 use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::artifact::Origin;
 use pointsman_core::config::{Config, ForgeHome};
-use pointsman_core::ids::{Number, Sha};
+use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::review::{self, GateRun, ReceiptLine, SetupRun, Verified};
 use pointsman_core::task::{CiVerdict, Task};
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, EventFilter, Store};
-use pointsman_view::evidence::{Check, CheckStatus, CiLog, Diff};
+use pointsman_view::evidence::{Artifacts, Check, CheckStatus, CiLog, Diff};
 use pointsman_view::forge as view;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::style;
 use super::table::{Cell, Table};
+use super::{rounds, style};
 use crate::control::protocol::{ForgeCommand, Request};
 use crate::daemon::{self, CHECK};
 use crate::project::Project;
 
 /// The most of a diff that is shown; its middle is left out beyond that.
-const DIFF_BYTES: usize = 16 << 20;
+pub(super) const DIFF_BYTES: usize = 16 << 20;
 /// The most of a log that is read: its end.
 const LOG_BYTES: u64 = 16 << 20;
 /// The end of a log, where it is one field among others.
@@ -48,7 +50,7 @@ const STARTED: &str = "checks_started";
 const FINISHED: &str = "checks_finished";
 
 /// Where pull requests and their commits are.
-struct Source<'c> {
+pub(super) struct Source<'c> {
     context: &'c Context,
     project: Project,
     /// The project's forge on a server, once it was asked for. It needs a token, and a log of our own CI does not.
@@ -56,9 +58,9 @@ struct Source<'c> {
 }
 
 /// A pull request, as far as evidence about it goes.
-struct Pull {
+pub(super) struct Pull {
     number: Number,
-    base: String,
+    pub(super) base: String,
     head: Option<Sha>,
     merged: bool,
 }
@@ -100,14 +102,30 @@ pub(crate) fn read_diff(context: &Context, number: Number, stat: bool) -> Result
     };
     let text = read()?;
     let (stat, diff) = if stat { (Some(text), None) } else { (None, Some(text)) };
-    Ok(Diff { number, base: pull.base, base_sha, head_sha, diff, stat })
+    Ok(Diff { number, base: pull.base, base_sha, head_sha, diff, stat, since_sha: None })
 }
 
 /// `forge pr diff`.
-pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), Failure> {
-    let read = read_diff(context, number, stat)?;
+pub(crate) fn diff(context: &Context, number: Number, stat: bool, since: bool) -> Result<(), Failure> {
+    let project = context.project()?.config.name;
+    let last = rounds::last_look(context, &project, number).filter(|_| since);
+    let read = match since {
+        true => rounds::read_since(context, number, last.as_ref())?,
+        false => read_diff(context, number, stat)?,
+    };
     if context.out.is_json() {
         return context.out.value(&read);
+    }
+    if !stat {
+        rounds::remember(context, &project, number, &read.head_sha);
+    }
+    match &read.since_sha {
+        Some(sha) if *sha == read.head_sha => {
+            context.out.say(words::screen::nothing_since(sha));
+            return Ok(());
+        }
+        sha if since => context.out.say(words::screen::since(sha.as_ref())),
+        Some(_) | None => {}
     }
     let text = read.diff.or(read.stat).unwrap_or_default();
     match text.trim_end_matches('\n') {
@@ -154,6 +172,34 @@ pub(crate) fn receipt(context: &Context, number: Number) -> Result<Vec<ReceiptLi
         Some(task) => receipt_of(&store, &source.project.config, task),
         None => Ok(Vec::new()),
     }
+}
+
+/// The artifacts of a task's pull request, or of one that no task is about.
+pub(crate) fn artifacts_of(
+    context: &Context,
+    project: &ProjectName,
+    issue: Option<Number>,
+    pr: Option<Number>,
+) -> Artifacts {
+    let root = context.paths.project(project).artifacts();
+    let place = Place { root, key: daemon::artifacts_of(issue, pr) };
+    let mut found = Artifacts::default();
+    for origin in Origin::ALL {
+        if let Some((manifest, dir)) = place.read(origin) {
+            found.add(origin, &manifest, &dir);
+        }
+    }
+    found
+}
+
+/// The artifacts of a pull request.
+pub(crate) fn artifacts(context: &Context, number: Number) -> Result<Artifacts, Failure> {
+    let Some(store) = context.store()? else { return Ok(Artifacts::default()) };
+    let source = Source::of(context)?;
+    let project = &source.project.config.name;
+    let tasks = store.tasks(Some(project))?;
+    let task = tasks.iter().find(|task| task.contribution.pr() == Some(number));
+    Ok(artifacts_of(context, project, task.map(|task| task.key.issue), Some(number)))
 }
 
 /// `forge pr checks`.
@@ -244,7 +290,7 @@ pub(crate) fn headline(log: &CiLog) -> String {
 }
 
 impl<'c> Source<'c> {
-    fn of(context: &'c Context) -> Result<Self, Failure> {
+    pub(super) fn of(context: &'c Context) -> Result<Self, Failure> {
         Ok(Self { context, project: context.project()?, server: OnceCell::new() })
     }
 
@@ -273,7 +319,7 @@ impl<'c> Source<'c> {
         self.context.ask(&Request::Forge { project: self.project.config.name.clone(), command })
     }
 
-    fn pull(&self, number: Number) -> Result<Pull, Failure> {
+    pub(super) fn pull(&self, number: Number) -> Result<Pull, Failure> {
         let Some(server) = self.server()? else {
             let pr: view::PullRequest = self.ask(ForgeCommand::ShowPull { number })?;
             return Ok(Pull { number, base: pr.base, head: pr.head_sha, merged: pr.merged });
@@ -294,7 +340,7 @@ impl<'c> Source<'c> {
 
     /// A repository with the commits: that of the embedded forge, else the daemon's mirror of the server's. The remote
     /// is not asked.
-    fn repository(&self) -> Result<Mirror, Failure> {
+    pub(super) fn repository(&self) -> Result<Mirror, Failure> {
         let paths = self.context.paths.project(&self.project.config.name);
         let dir = if self.is_embedded() { paths.forge_repository() } else { paths.mirror() };
         if !dir.is_dir() {
@@ -310,7 +356,7 @@ impl<'c> Source<'c> {
 
     /// The commits between which a pull request lies. One that landed through the merge queue is what landed: its head
     /// is on the base by now, or was rebased.
-    fn ends(&self, pull: &Pull, repository: &Mirror) -> Result<(Sha, Sha), Failure> {
+    pub(super) fn ends(&self, pull: &Pull, repository: &Mirror) -> Result<(Sha, Sha), Failure> {
         if pull.merged
             && let Some(store) = self.context.store()?
         {

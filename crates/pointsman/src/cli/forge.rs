@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::context::{Context, own_project};
 use super::failure::Failure;
 use super::table::Table;
-use super::{evidence, forge_text};
+use super::{evidence, forge_text, rounds};
 use crate::control::protocol::{ForgeCommand, Request};
 
 /// The embedded forge: issues and pull requests on this machine
@@ -267,8 +267,11 @@ pub(crate) enum Pr {
         #[arg(value_parser = super::number)]
         number: Number,
         /// Only the files, and how much of each changed
-        #[arg(long)]
+        #[arg(long, conflicts_with = "since_last_look")]
         stat: bool,
+        /// Only what changed since you last looked at it
+        #[arg(long)]
+        since_last_look: bool,
     },
     /// List the checks of a pull request's head, with how long they took
     #[command(after_help = "Example:\n  pointsman forge pr checks 7")]
@@ -477,6 +480,8 @@ impl Pr {
                 let pull: view::PullRequest = ask(context, ForgeCommand::ShowPull { number })?;
                 // A session sees no database.
                 let receipt = evidence::receipt(context, number).unwrap_or_default();
+                let artifacts = evidence::artifacts(context, number).unwrap_or_default();
+                let pull = rounds::with_line_comments(context, view::PullRequest { artifacts, ..pull });
                 forge_text::shown_pull(context, pull, &receipt)
             }
             Self::Review { number, verdict, body, head } => {
@@ -492,12 +497,17 @@ impl Pr {
                 let review = ForgeCommand::Review { number, verdict, body, author: context.author(), head };
                 let changed: PullRequest = ask(context, review)?;
                 let config = context.project()?.config;
+                if let Some(head) = &changed.head_sha {
+                    rounds::remember(context, &config.name, number, head);
+                }
                 if !config.ci.kind.tests_commits() {
                     context.out.say(words::ci::off(&config));
                 }
                 forge_text::changed(context, "review of pull request", "is written", number, &changed)
             }
-            Self::Diff { number, stat } => evidence::diff(context, number, stat),
+            Self::Diff { number, stat, since_last_look } => {
+                evidence::diff(context, number, stat, since_last_look)
+            }
             Self::Checks { number } => evidence::checks(context, number),
             Self::Close { number } => {
                 context.people_only("closing a pull request")?;

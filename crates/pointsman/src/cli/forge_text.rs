@@ -124,7 +124,10 @@ pub(crate) fn shown_pull(context: &Context, pr: PullRequest, receipt: &[ReceiptL
     if context.out.is_json() {
         return Ok(());
     }
-    receipt.iter().try_for_each(|line| context.out.line(format!("receipt  {}", words::receipt::line(line))))
+    receipt
+        .iter()
+        .try_for_each(|line| context.out.line(format!("receipt  {}", words::receipt::line(line))))?;
+    shown.artifacts.lines().iter().try_for_each(|line| context.out.line(format!("artifact {line}")))
 }
 
 /// Prints one pull request with its reviews.
@@ -144,6 +147,10 @@ pub(crate) fn pull(context: &Context, pull: &PullRequest) -> Result<(), Failure>
         let (author, sha) = (clean_line(&review.author, 80), &review.sha);
         context.out.line(format!("\n{strong}{author}{strong:#}: {verdict}{dismissed}, at {sha}"))?;
         body(context, &review.body)?;
+        for line in &review.lines {
+            let told = words::screen::line_comment(line.handled, &line.file, line.line, &line.text);
+            context.out.line(format!("  {told}"))?;
+        }
     }
     comments(context, &pull.comments)
 }

@@ -11,7 +11,7 @@ use pointsman_core::task::Task;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
 use pointsman_store::{ProjectRow, SessionRow, SessionScope, Store};
-use pointsman_view::evidence::Receipt;
+use pointsman_view::evidence::{Artifacts, Receipt};
 use pointsman_view::inbox as view;
 
 use super::context::Context;
@@ -164,6 +164,7 @@ fn list(context: &Context) -> Result<(), Failure> {
             outside: worked_outside(&rows, &ranked.asked),
             refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
             receipt: receipt(context, &ranked.asked).iter().map(Receipt::from).collect(),
+            artifacts: artifacts(context, &ranked.asked),
             ..shown(ranked)
         };
         let views: Vec<view::Question> = questions.iter().map(view).collect();
@@ -217,17 +218,28 @@ fn receipt(context: &Context, asked: &Question) -> Vec<ReceiptLine> {
     read().unwrap_or_default()
 }
 
+/// The files that help with a review.
+pub(super) fn artifacts(context: &Context, asked: &Question) -> Artifacts {
+    if asked.kind != Kind::Review {
+        return Artifacts::default();
+    }
+    evidence::artifacts_of(context, &asked.source.project, asked.source.issue, asked.source.pr)
+}
+
 fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let (store, asked) = find(context, id)?;
     let rows = store.sessions(Some(&asked.source.project), SessionScope::All)?;
     let outside = worked_outside(&rows, &asked);
     let refused = refused_hosts(context, &asked)?;
     let receipt = receipt(context, &asked);
+    let artifacts = artifacts(context, &asked);
     if context.out.is_json() {
         let receipt = receipt.iter().map(Receipt::from).collect();
         let ranked = rank(context, &store, vec![asked])?;
         return match ranked.first() {
-            Some(ranked) => context.out.value(&view::Question { outside, refused, receipt, ..shown(ranked) }),
+            Some(ranked) => {
+                context.out.value(&view::Question { outside, refused, receipt, artifacts, ..shown(ranked) })
+            }
             None => Ok(()),
         };
     }
@@ -246,6 +258,7 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     }
     lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
     lines.extend(receipt.iter().map(|line| format!("receipt  {}", words::receipt::line(line))));
+    lines.extend(artifacts.lines().iter().map(|line| format!("artifact {line}")));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
     lines.extend(size.map(|size| format!("changes  {}", words::page::lines(size))));
     if held_up > 0 {

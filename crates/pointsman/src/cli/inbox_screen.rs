@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
-use pointsman_core::ids::Number;
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::part::question::{Question, QuestionId, Ranked};
+use pointsman_core::review::comments;
 use pointsman_core::session::budget::{self, Limit};
 use pointsman_core::task::Order as TaskOrder;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
-use pointsman_view::forge::PullRequest;
+use pointsman_view::forge::{PullRequest, Review};
 use pointsman_view::inbox as view;
 use pointsman_view::task::Ordered;
 use ratatui::DefaultTerminal;
@@ -18,7 +19,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{evidence, inbox, session, session_attach, session_log, task, time};
+use super::{evidence, inbox, rounds, session, session_attach, session_log, task, time};
 use crate::control::protocol::{ForgeCommand, InboxCommand, Request};
 use crate::tui::draw;
 use crate::tui::model::{Entry, Order, Screen, Tab};
@@ -29,11 +30,18 @@ const LOOK: Duration = Duration::from_secs(1);
 const VIEW_BYTES: usize = 2 << 20;
 /// The end of a terminal's transcript.
 const TRANSCRIPT_BYTES: u64 = 64 << 10;
-/// The longest answer.
-const ANSWER_BYTES: u64 = 64 << 10;
+/// The longest text from an editor, with the diff that was quoted in it.
+const ANSWER_BYTES: u64 = 4 << 20;
+/// The largest diff that is quoted in an editor.
+const QUOTED_BYTES: usize = 1 << 20;
 
 /// The views that were read, by question. A question that is asked again has another number.
-type Views = BTreeMap<(u64, &'static str), Vec<String>>;
+#[derive(Default)]
+struct Views {
+    texts: BTreeMap<(u64, &'static str, bool), Vec<String>>,
+    /// The commits that the person had looked at before, by question.
+    looks: BTreeMap<u64, Option<Sha>>,
+}
 
 /// Shows the inbox until the person leaves.
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
@@ -49,7 +57,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
 }
 
 fn follow(context: &Context, terminal: &mut DefaultTerminal, screen: &mut Screen) -> Result<(), Failure> {
-    let mut views = Views::new();
+    let mut views = Views::default();
     loop {
         screen.pane = pane(context, screen, &mut views);
         terminal.draw(|frame| draw::draw(frame, screen))?;
@@ -67,7 +75,7 @@ fn follow(context: &Context, terminal: &mut DefaultTerminal, screen: &mut Screen
             Some(order) => {
                 let done = carry_out(context, terminal, screen, order);
                 screen.message = done.unwrap_or_else(|failure| clean_line(failure.message(), 400));
-                views.clear();
+                views.texts.clear();
                 screen.refresh(entries(context)?);
             }
             None => {}
@@ -108,14 +116,14 @@ fn inside(context: &Context, entry: &Entry) -> Context {
 /// The view that is shown. What cannot be read says why.
 fn pane(context: &Context, screen: &Screen, views: &mut Views) -> Vec<String> {
     let Some(entry) = screen.current() else { return vec![words::screen::EMPTY.to_owned()] };
-    let key = (entry.id, screen.tab.name());
-    if let Some(known) = views.get(&key) {
+    let key = (entry.id, screen.tab.name(), screen.since && screen.tab == Tab::Diff);
+    if let Some(known) = views.texts.get(&key) {
         return known.clone();
     }
     let context = inside(context, entry);
     let text = match screen.tab {
         Tab::Question => question(&context, entry),
-        Tab::Diff => diff(&context, entry),
+        Tab::Diff => diff(&context, entry, screen.since, &mut views.looks),
         Tab::Ci => ci(&context, entry),
         Tab::Findings => findings(&context, entry),
         Tab::Session => last_words(&context, entry),
@@ -125,7 +133,7 @@ fn pane(context: &Context, screen: &Screen, views: &mut Views) -> Vec<String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // A session that works has more to say in a moment.
     if screen.tab != Tab::Session {
-        views.insert(key, lines.clone());
+        views.texts.insert(key, lines.clone());
     }
     lines
 }
@@ -146,6 +154,7 @@ fn question(context: &Context, entry: &Entry) -> Result<String, Failure> {
         asked.text().to_owned(),
         String::new(),
     ];
+    text.extend(inbox::artifacts(context, &asked).lines().iter().map(|line| format!("artifact {line}")));
     if let Some(issue) = entry.issue {
         let project = context.project()?;
         if let Ok((known, store)) = context.task(&project, issue) {
@@ -172,11 +181,27 @@ fn issue_body(context: &Context, number: Number) -> Option<String> {
     Some(format!("\n{}\n", issue.body))
 }
 
-fn diff(context: &Context, entry: &Entry) -> Result<String, Failure> {
-    match entry.pr {
-        Some(pr) => Ok(evidence::read_diff(context, pr, false)?.diff.unwrap_or_default()),
-        None => Ok(words::screen::NO_DIFF.to_owned()),
-    }
+/// The diff of a pull request, or only what is new in it. To show it is a look.
+fn diff(
+    context: &Context,
+    entry: &Entry,
+    since: bool,
+    looks: &mut BTreeMap<u64, Option<Sha>>,
+) -> Result<String, Failure> {
+    let Some(pr) = entry.pr else { return Ok(words::screen::NO_DIFF.to_owned()) };
+    let before = || rounds::last_look(context, &entry.project, pr);
+    let before = looks.entry(entry.id).or_insert_with(before).clone();
+    let read = match since {
+        true => rounds::read_since(context, pr, before.as_ref())?,
+        false => evidence::read_diff(context, pr, false)?,
+    };
+    rounds::remember(context, &entry.project, pr, &read.head_sha);
+    let text = read.diff.unwrap_or_default();
+    Ok(match (since, &read.since_sha) {
+        (false, _) => text,
+        (true, Some(sha)) if *sha == read.head_sha => words::screen::nothing_since(sha),
+        (true, sha) => format!("{}\n\n{text}", words::screen::since(sha.as_ref())),
+    })
 }
 
 fn ci(context: &Context, entry: &Entry) -> Result<String, Failure> {
@@ -189,12 +214,17 @@ fn findings(context: &Context, entry: &Entry) -> Result<String, Failure> {
     let Some(number) = entry.pr else { return Ok(words::screen::NO_FINDINGS.to_owned()) };
     let project = context.project()?.config.name;
     let request = Request::Forge { project, command: ForgeCommand::ShowPull { number } };
-    let pull: PullRequest = context.ask(&request)?;
-    let reviews: Vec<String> = pull
-        .reviews
-        .iter()
-        .map(|review| words::screen::review(&review.author, review.verdict, review.sha.short(), &review.body))
-        .collect();
+    let pull: PullRequest = rounds::with_line_comments(context, context.ask(&request)?);
+    let shown = |review: &Review| {
+        let mut text =
+            words::screen::review(&review.author, review.verdict, review.sha.short(), &review.body);
+        for line in &review.lines {
+            text.push('\n');
+            text.push_str(&words::screen::line_comment(line.handled, &line.file, line.line, &line.text));
+        }
+        text
+    };
+    let reviews: Vec<String> = pull.reviews.iter().map(shown).collect();
     Ok(if reviews.is_empty() { words::screen::NO_FINDINGS.to_owned() } else { reviews.join("\n") })
 }
 
@@ -229,7 +259,7 @@ fn carry_out(
     let command = match order {
         Order::Approve | Order::AllowHosts => InboxCommand::Approve { by },
         Order::Dismiss => InboxCommand::Dismiss { by },
-        Order::RequestChanges => match written(context, terminal, words::screen::REQUEST_CHANGES, entry)? {
+        Order::RequestChanges => match changes(context, terminal, entry)? {
             Some(reason) => InboxCommand::Reject { reason, by },
             None => return Ok(words::screen::CANCELLED.to_owned()),
         },
@@ -291,6 +321,27 @@ fn away<T>(terminal: &mut DefaultTerminal, then: impl FnOnce() -> Result<T, Fail
     done
 }
 
+/// The changes that a person wants, with comments on lines of the diff; none if they write nothing.
+fn changes(
+    context: &Context,
+    terminal: &mut DefaultTerminal,
+    entry: &Entry,
+) -> Result<Option<String>, Failure> {
+    let within = inside(context, entry);
+    let diff =
+        entry.pr.and_then(|pr| evidence::read_diff(&within, pr, false).ok()).and_then(|read| read.diff);
+    // Of a diff that is larger than an editor is good for, nothing is quoted.
+    let diff = diff.filter(|diff| diff.len() < QUOTED_BYTES).unwrap_or_default();
+    let mut template = words::screen::template(words::screen::REQUEST_CHANGES, &entry.subject);
+    if !diff.is_empty() {
+        template.push_str(words::screen::COMMENT_ON_LINES);
+        template.push_str(&comments::quoted(&clean_block(&diff, QUOTED_BYTES)));
+    }
+    let feedback = comments::read_edited(&edited(context, terminal, &template)?);
+    let body = comments::body(&feedback);
+    Ok((!body.is_empty()).then_some(body))
+}
+
 /// A text that the person writes in their editor; none if they leave it empty.
 fn written(
     context: &Context,
@@ -298,14 +349,20 @@ fn written(
     what: &str,
     entry: &Entry,
 ) -> Result<Option<String>, Failure> {
+    let text = edited(context, terminal, &words::screen::template(what, &entry.subject))?;
+    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let kept = kept.join("\n").trim().to_owned();
+    Ok((!kept.is_empty()).then_some(kept))
+}
+
+/// A template as the person's editor leaves it.
+fn edited(context: &Context, terminal: &mut DefaultTerminal, template: &str) -> Result<String, Failure> {
     let mut file = tempfile::Builder::new().prefix("pointsman-").suffix(".md").tempfile()?;
-    file.write_all(words::screen::template(what, &entry.subject).as_bytes())?;
+    file.write_all(template.as_bytes())?;
     file.flush()?;
     away(terminal, || session_attach::edit(&context.editor(), file.path()))?;
     let mut text = String::new();
     // An editor may have put another file in its place.
     std::fs::File::open(file.path())?.take(ANSWER_BYTES).read_to_string(&mut text)?;
-    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let kept = kept.join("\n").trim().to_owned();
-    Ok((!kept.is_empty()).then_some(kept))
+    Ok(text)
 }

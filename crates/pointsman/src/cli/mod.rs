@@ -53,6 +53,7 @@ mod report;
 mod report_page;
 mod rescue;
 mod roles;
+mod rounds;
 mod run;
 mod sandbox;
 mod sandbox_learn;

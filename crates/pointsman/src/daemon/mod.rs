@@ -73,7 +73,7 @@ pub(crate) use launch::{Launch, LaunchSandbox, commit as commit_leftovers, left_
 pub use launch::{Side, launch};
 pub(crate) use own_identity::FILE as IDENTITY_FILE;
 pub use projects::{accepted_config, read_config};
-pub(crate) use served::phases_of;
+pub(crate) use served::{artifacts_of, phases_of};
 pub(crate) use sources::hooks::conversation_name;
 pub(crate) use start::read_alone;
 pub use start::{NotAPerson, OnlyQueue, Options, answer_alone, run};

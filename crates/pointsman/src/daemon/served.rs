@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use pointsman_adapters::artifacts::Place;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::forge::{self, Forge};
@@ -13,8 +14,9 @@ use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::http::Count;
 use pointsman_core::agent::Agent;
+use pointsman_core::artifact::Origin;
 use pointsman_core::config::Config;
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::people::AccountKind;
 use pointsman_core::review::{Required, protected};
 use pointsman_core::role::Role;
@@ -267,10 +269,36 @@ impl Served {
         }
     }
 
+    /// Keeps the artifacts of a task's session with its pull request. Nothing waits for them: what cannot be kept is logged.
+    pub(crate) fn keep_artifacts(&self, task: &Task, generation: u32) {
+        let from = self.session_files(&task.key).artifacts(generation);
+        let key = artifacts_of(Some(task.key.issue), None);
+        self.keep_artifacts_in(&from, key, Origin::Session, task.contribution.head());
+    }
+
+    /// The same for files that lie elsewhere.
+    pub(crate) fn keep_artifacts_in(&self, from: &Path, key: String, origin: Origin, sha: Option<&Sha>) {
+        let place = Place { root: self.paths.artifacts(), key };
+        match place.keep(from, origin, sha, clock::now()) {
+            Ok(0) => {}
+            Ok(count) => tracing::debug!(key = place.key, count, "artifacts were kept"),
+            Err(error) => tracing::warn!(key = place.key, %error, "artifacts could not be kept"),
+        }
+    }
+
     /// The task's branch.
     pub(crate) fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
         BranchName::new(&task.contribution.branch)
             .with_context(|| words::daemon::git::not_a_branch_name(&task.contribution.branch))
+    }
+}
+
+/// The name by which the artifacts of a pull request are kept: that of the task's issue, if it is a task's.
+pub(crate) fn artifacts_of(issue: Option<Number>, pr: Option<Number>) -> String {
+    match (issue, pr) {
+        (Some(issue), _) => format!("issue-{issue}"),
+        (None, Some(pr)) => format!("pr-{pr}"),
+        (None, None) => "unknown".to_owned(),
     }
 }
 
@@ -346,6 +374,11 @@ impl SessionFiles {
     /// Pull request summary, or a refusal.
     pub(crate) fn summary(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("summary")
+    }
+
+    /// The directory into which one session puts files for those who review its work.
+    pub(crate) fn artifacts(&self, generation: u32) -> PathBuf {
+        self.run_dir(generation).join("artifacts")
     }
 
     /// The file into which a role writes its answer.

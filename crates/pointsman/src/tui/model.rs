@@ -125,6 +125,8 @@ pub(crate) struct Screen {
     pub(crate) message: String,
     skipped: BTreeSet<u64>,
     confirming: Option<Order>,
+    /// The diff shows only what changed since the person last looked.
+    pub(crate) since: bool,
 }
 
 impl Screen {
@@ -139,6 +141,7 @@ impl Screen {
             message: String::new(),
             skipped: BTreeSet::new(),
             confirming: None,
+            since: false,
         }
     }
 
@@ -193,6 +196,10 @@ impl Screen {
             KeyCode::Char('d') => return self.order(Order::Dismiss),
             KeyCode::Char('f') => return self.order(Order::StartAfresh),
             KeyCode::Char('t') => return self.order(Order::Attach),
+            KeyCode::Char('n') => {
+                self.since = !self.since;
+                self.show(Tab::Diff);
+            }
             KeyCode::Char('s') => self.skip(),
             _ => {}
         }

@@ -164,6 +164,8 @@ const FENCES: [(&str, &str, &[&str]); 9] = [
             "crates/pointsman-adapters/src/git/checkout.rs",
             "crates/pointsman-adapters/src/git/locks.rs",
             "crates/pointsman-adapters/src/git/warm_index.rs",
+            // Copies of artifacts whose place was taken by newer ones.
+            "crates/pointsman-adapters/src/artifacts.rs",
             // Directories that a failed `init` made itself.
             "crates/pointsman/src/init/mod.rs",
             // Of a session: the agent's settings before they are made anew, a phase directory that was made too early,

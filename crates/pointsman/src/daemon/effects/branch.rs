@@ -4,6 +4,7 @@ use pointsman_adapters::git::RefName;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::secret::remember_login;
+use pointsman_core::artifact::Origin;
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
 use pointsman_core::known_secrets::FoundSecrets;
@@ -13,7 +14,7 @@ use pointsman_core::words;
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::crash::crash_point;
 use crate::daemon::leaks;
-use crate::daemon::served::Served;
+use crate::daemon::served::{Served, artifacts_of};
 use crate::remote::CLAUDE_LOGIN;
 
 impl EffectPerformer {
@@ -69,6 +70,9 @@ impl EffectPerformer {
                 }
             }
         }
+        let handed_in = served.session_files(&task.key).artifacts(task.session.generation);
+        let key = artifacts_of(Some(task.key.issue), None);
+        served.keep_artifacts_in(&handed_in, key, Origin::Session, Some(&head));
         Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected, secret }))
     }
 

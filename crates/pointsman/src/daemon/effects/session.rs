@@ -20,7 +20,7 @@ use pointsman_core::sandbox::{Place, SessionPaths};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Exit, Opening, Task};
 use pointsman_core::workflow::{Event, Workflow, WorkflowId};
-use pointsman_core::{text, words};
+use pointsman_core::{artifact, text, words};
 use pointsman_store::SessionRow;
 
 use super::claude::{AgentCommand, Start};
@@ -213,8 +213,12 @@ impl EffectPerformer {
         opening: Opening,
         session_files: &SessionFiles,
     ) -> Result<(), EffectError> {
-        for dir in [&session_files.root, &session_files.inbox(generation), &session_files.run_dir(generation)]
-        {
+        for dir in [
+            &session_files.root,
+            &session_files.inbox(generation),
+            &session_files.run_dir(generation),
+            &session_files.artifacts(generation),
+        ] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
         // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
@@ -455,6 +459,7 @@ impl EffectPerformer {
         set("POINTSMAN_SESSION", owner.id().session(generation));
         set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
         set("POINTSMAN_INBOX", session_files.inbox(generation).to_string_lossy().into_owned());
+        set(artifact::VARIABLE, session_files.artifacts(generation).to_string_lossy().into_owned());
         set("POINTSMAN_RESULT_FILE", session_files.result(generation).to_string_lossy().into_owned());
         env
     }
@@ -499,6 +504,9 @@ impl EffectPerformer {
         self.end_processes(&served.files_of(&id), generation);
         self.exits.forget(&session);
         self.sockets.close(&session);
+        if let Workflow::Task(task) = owner {
+            served.keep_artifacts(task, generation);
+        }
         let mut sessions = Vec::new();
         if let Some(row) = self.read(|store| store.session(&session))? {
             sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_core::artifact::{self, Origin};
 use pointsman_core::forge::CheckState;
 use pointsman_core::hand_in::UnreportedCi;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
@@ -24,7 +26,7 @@ use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::ThreadReport;
-use crate::daemon::served::Served;
+use crate::daemon::served::{Served, artifacts_of};
 use crate::paths::ProjectPaths;
 
 /// What our CI is called among the checks of a commit.
@@ -93,7 +95,9 @@ impl Check {
         self.tell(jobs, Event::ChecksStarted { sha: self.sha.clone() });
         let issue = self.owner.id().issue().map(|issue| ("ISSUE", issue.to_string()));
         let env = Vec::from_iter(issue);
-        let test = Test { command: &command, name: self.name(), sha: &self.sha, env };
+        let pr = self.owner.contribution().and_then(|part| part.pr());
+        let artifacts = artifacts_of(self.owner.id().issue(), pr);
+        let test = Test { command: &command, name: self.name(), sha: &self.sha, env, artifacts };
         let is_wanted = || jobs.read(|store| self.is_pending(store));
         let Some(Tested { verdict, flaky }) = test.run(jobs, served, &is_wanted) else { return };
         self.tell(jobs, Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict, flaky });
@@ -173,7 +177,8 @@ impl PullRequestCheck {
             return;
         }
         let name = self.name(&served.config.name);
-        let test = Test { command: &command, name, sha: &self.sha, env: Vec::new() };
+        let artifacts = artifacts_of(None, Some(self.number));
+        let test = Test { command: &command, name, sha: &self.sha, env: Vec::new(), artifacts };
         if let Some(Tested { verdict, flaky }) = test.run(jobs, served, &|| true) {
             tracing::info!(pr = self.number, sha = %self.sha, ?verdict, flaky, "a pull request of no task was tested");
         }
@@ -214,6 +219,8 @@ struct Test<'a> {
     name: String,
     sha: &'a Sha,
     env: Vec<(&'static str, String)>,
+    /// The name by which its artifacts are kept.
+    artifacts: String,
 }
 
 /// What CI says about a commit.
@@ -277,8 +284,19 @@ impl Test<'_> {
         env.push(("PROJECT_NAME", served.config.name.to_string()));
         let (name, command, sha) = (self.name.clone(), self.command, self.sha);
         let limit = served.config.timing.ci_timeout.into();
+        let artifacts = served.paths.checkouts().join(format!("{name}.artifacts"));
+        let made = remove_checkout(&artifacts).is_ok() && fs::create_dir(&artifacts).is_ok();
+        let answer = made.then_some(artifacts.as_path());
+        env.extend(answer.map(|dir| (artifact::VARIABLE, dir.to_string_lossy().into_owned())));
         let begun = Instant::now();
-        let verdict = match (Program { name, command, sha, env, answer: None, limit }).run(jobs, served) {
+        let ran = Program { name, command, sha, env, answer, limit }.run(jobs, served);
+        if made {
+            served.keep_artifacts_in(&artifacts, self.artifacts.clone(), Origin::Ci, Some(sha));
+            if let Err(error) = remove_checkout(&artifacts) {
+                tracing::warn!(dir = %artifacts.display(), %error, "left artifacts");
+            }
+        }
+        let verdict = match ran {
             Ok(ran) => ran.verdict("ci")?,
             Err(error) => {
                 let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));

@@ -71,9 +71,12 @@ impl Drop for Terminal<'_> {
 
 #[test]
 fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
-    let daemon = shop().reviewed().start();
+    let ci = "#!/bin/sh\necho 97 > \"$POINTSMAN_ARTIFACTS/coverage.txt\"\n";
+    let daemon = shop().reviewed().file("ci.sh", ci).start();
     let editor = daemon.path("editor");
-    std::fs::write(&editor, "#!/bin/sh\nprintf 'Use the green ones\\n# not this\\n' > \"$1\"\n").unwrap();
+    let edit = "#!/bin/sh\nset -e\nprintf 'Use the green ones\\n# not this\\n' > \"$1.new\"\n\
+                sed '/^> +apples/a Greener, please' \"$1\" >> \"$1.new\"\nmv \"$1.new\" \"$1\"\n";
+    std::fs::write(&editor, edit).unwrap();
     std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
     for width in [80, 200] {
         let fruit = format!("apples{width}");
@@ -94,6 +97,9 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         assert!(screen.contains("a approve") && screen.contains("1 Question"), "{screen}");
         let widest = screen.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= usize::try_from(width).unwrap(), "{screen}");
+        if width == 200 {
+            terminal.shows("artifact ci coverage.txt (3 B)");
+        }
         terminal.keys(&["2"]);
         terminal.shows(&format!("+{fruit}"));
         terminal.keys(&["3"]);
@@ -113,6 +119,11 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         terminal.shows("Needs you (1)");
         terminal.keys(&["2"]);
         terminal.shows("+green");
+        // Only what is new, and what became of the comment on a line.
+        terminal.keys(&["n"]);
+        terminal.shows("Since you looked at");
+        terminal.keys(&["4"]);
+        terminal.shows("changed");
         terminal.keys(&["a"]);
         terminal.shows("Approve question");
         terminal.keys(&["n"]);
@@ -129,7 +140,8 @@ fn e2e_the_inbox_is_settled_on_its_screen_at_80_and_200_columns() {
         });
         let body =
             daemon.pull_request(daemon.task(issue)["pr"].as_u64().unwrap())["reviews"][0]["body"].clone();
-        assert_eq!(body, "Use the green ones", "lines that begin with # are left out");
+        let wanted = format!("Use the green ones\n\n- `src/{fruit}.txt:1`: Greener, please");
+        assert_eq!(body, *wanted, "lines that begin with # are left out");
     }
     let piped = daemon.run(&["inbox"]);
     assert!(piped.stderr.contains("Nothing needs you."), "{piped:?}");

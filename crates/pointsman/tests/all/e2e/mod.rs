@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod action_containers;
+mod artifacts;
 mod attacks;
 mod backups;
 mod briefing;
@@ -57,6 +58,7 @@ mod restart;
 mod review;
 mod review_agent;
 mod roles;
+mod rounds;
 mod run;
 mod run_trees;
 mod rust_project;
