@@ -3,5 +3,6 @@
 mod new_user;
 mod page;
 mod readme;
+mod scenes;
 mod shown;
 mod tutorial;

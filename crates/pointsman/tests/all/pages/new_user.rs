@@ -42,6 +42,19 @@ impl NewUser {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Puts a program on the path.
+    pub(crate) fn install(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.path("bin").join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Writes a file of the directory that their commands run in.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.join(name), text).unwrap();
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }

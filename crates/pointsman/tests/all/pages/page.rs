@@ -28,7 +28,7 @@ impl Block {
         let parts: Vec<&str> = prose.split("` says `").collect();
         let word = |part: Option<&str>| part.unwrap_or_default().to_owned();
         let pair = |pair: &[&str]| (word(pair[0].rsplit('`').next()), word(pair[1].split('`').next()));
-        parts.windows(2).map(pair).collect()
+        parts.windows(2).map(pair).filter(|(command, _)| command.starts_with("pointsman ")).collect()
     }
 }
 

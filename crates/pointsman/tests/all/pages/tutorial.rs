@@ -14,7 +14,8 @@ use super::shown::Shown;
 use crate::e2e::sandbox_works;
 use crate::real_claude::{bash, text};
 
-const PAGE: &str = "docs/tutorial.md";
+/// The page.
+pub(crate) const PAGE: &str = "docs/tutorial.md";
 /// Asks to write the outputs into the page instead of comparing them.
 const WRITE: &str = "POINTSMAN_TUTORIAL_WRITE";
 /// Made up; nothing outside the loopback interface ever sees it.
