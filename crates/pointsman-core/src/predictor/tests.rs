@@ -149,3 +149,10 @@ fn each_has_its_evidence_and_says_nothing_of_features() {
     assert!(body.contains("4 in the last seven days, 1 in the seven before"), "{body}");
     assert!(body.contains("prediction"), "{body}");
 }
+
+#[test]
+fn a_rate_names_the_runs_that_it_was_counted_over() {
+    let (title, body) = words::issue(&Prediction::CiRedder { percent: 27, was: 10, runs: 36 });
+    assert!(title.contains("27 %"), "{title}");
+    assert!(body.contains("27 % of 36 runs") && !body.contains("of 100"), "{body}");
+}

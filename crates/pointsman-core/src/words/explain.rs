@@ -402,6 +402,14 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_was_passed_reads_as_used_up() {
+        let mut task = task(State::Blocked);
+        task.contribution.attempts.ci_fixes = 4;
+        let text = told(&task, "", TaskSurroundings::default());
+        assert!(text.contains("3 of 3 CI fixes used") && !text.contains("4 of 3"), "{text}");
+    }
+
+    #[test]
     fn what_is_not_done_yet_tells_its_error_and_its_next_try() {
         let around = TaskSurroundings {
             effects: vec![PendingEffect {

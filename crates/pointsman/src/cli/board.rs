@@ -186,8 +186,9 @@ fn side_by_side(blocks: &[Vec<String>], width: usize) -> Vec<String> {
         .map(|row| {
             let cells = blocks.iter().map(|block| {
                 let text = block.get(row).map_or("", String::as_str);
-                let padded = format!("{text}{}", " ".repeat(width.saturating_sub(text.width())));
-                if row < 2 { format!("{quiet}{padded}{quiet:#}") } else { padded }
+                let blanks = " ".repeat(width.saturating_sub(text.width()));
+                // The blanks are outside the colour, so that those at the end of a line can go.
+                if row < 2 { format!("{quiet}{text}{quiet:#}{blanks}") } else { format!("{text}{blanks}") }
             });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         })
@@ -212,6 +213,8 @@ mod tests {
     fn columns_stand_side_by_side() {
         let block = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let lines = side_by_side(&[block(&["A", "──", "x"]), block(&["B", "──", "y", "z"])], 4);
+        let shown = |line: &str| anstream::adapter::strip_str(line).to_string();
+        assert_eq!(shown(&lines[0]), "A     B", "no blanks at the end, whatever the colours");
         assert_eq!(lines[2], "x     y");
         assert_eq!(lines[3], "      z");
     }

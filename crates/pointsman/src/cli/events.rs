@@ -186,7 +186,7 @@ fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
         event.kind,
         summary(event, &[])
     );
-    context.out.line(line.trim_end())
+    context.out.listed(&line)
 }
 
 /// The view of an event, and where the log is read on after it.

@@ -93,10 +93,8 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
             Some(_) | None => String::new(),
         };
         let told = events::summary(event, &["from", "to"]);
-        out.line(
-            format!("  {quiet}{}{quiet:#}  {change:<34} {} {told}", time::local(event.at), event.kind)
-                .trim_end(),
-        )?;
+        let at = time::local(event.at);
+        out.listed(&format!("  {quiet}{at}{quiet:#}  {change:<34} {} {told}", event.kind))?;
     }
     Ok(())
 }

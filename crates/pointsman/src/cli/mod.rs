@@ -507,6 +507,59 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
+    /// Options and arguments whose number counts something: it does not name an issue, a pull request or the like.
+    const QUANTITIES: &[&str] = &[
+        "roles days",
+        "session logs generation",
+        "session explain generation",
+        "events since",
+        "signals since",
+        "merge-queue add priority",
+        "merge-queue serve batch_size",
+        "merge-queue serve depth",
+        "notify list number",
+        "demo speed",
+        "ack message",
+        "gauge tokens",
+        "gauge input_tokens",
+        "gauge cache_writes",
+        "gauge cache_reads",
+        "gauge output_tokens",
+        "gauge usd",
+        "gauge turns",
+        "ci classify exit",
+        "ci logs run",
+    ];
+
+    /// Whether a command accepts this text for the value of an argument.
+    fn accepts(argument: &clap::Arg, text: &str) -> bool {
+        let alone = clap::Arg::new("value").value_parser(argument.get_value_parser().clone());
+        clap::Command::new("test").arg(alone).try_get_matches_from(["test", text]).is_ok()
+    }
+
+    #[test]
+    fn every_number_of_a_thing_may_have_its_hash() {
+        fn look(command: &clap::Command, path: &str, seen: &mut usize, wrong: &mut Vec<String>) {
+            for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+                let name = format!("{path} {}", argument.get_id());
+                let is_number = accepts(argument, "5") && !accepts(argument, "five");
+                if is_number && !QUANTITIES.contains(&name.as_str()) {
+                    *seen += 1;
+                    if !accepts(argument, "#5") {
+                        wrong.push(name);
+                    }
+                }
+            }
+            for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+                look(command, format!("{path} {}", command.get_name()).trim(), seen, wrong);
+            }
+        }
+        let (mut seen, mut wrong) = (0, Vec::new());
+        look(&super::Cli::command(), "", &mut seen, &mut wrong);
+        assert!(seen > 30, "the test sees {seen} numbers only");
+        assert!(wrong.is_empty(), "these do not take `#5`: {wrong:#?}");
+    }
+
     #[test]
     fn a_number_may_have_its_hash() {
         assert_eq!(super::number("5"), Ok(5));

@@ -7,7 +7,7 @@ use anstream::ColorChoice;
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::table::{Colours, Table};
+use super::table::{Colours, Table, cut_coloured};
 
 /// To the top left, and nothing below it.
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
@@ -34,6 +34,14 @@ impl Out {
         let text = text.to_string();
         let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches(' ')).collect();
         Ok(at_once(&format!("{}\n", lines.join("\n")))?)
+    }
+
+    /// A line of a list: cut to the terminal that reads it. A pipe gets all of it.
+    pub(crate) fn listed(self, text: &str) -> Result<(), Failure> {
+        match terminal_width() {
+            Some(width) => self.line(cut_coloured(text, width)),
+            None => self.line(text),
+        }
     }
 
     /// A text of which no byte may be lost.

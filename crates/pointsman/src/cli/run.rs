@@ -31,12 +31,14 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  pointsman run show 4")]
     Show {
         /// Its number
+        #[arg(value_parser = super::number)]
         run: u64,
     },
     /// End a run; its work is kept
     #[command(after_help = "Example:\n  pointsman run stop 4")]
     Stop {
         /// Its number
+        #[arg(value_parser = super::number)]
         run: u64,
     },
 }

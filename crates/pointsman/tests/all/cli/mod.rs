@@ -16,6 +16,7 @@ mod forge;
 mod formula;
 mod help;
 mod init;
+mod kinds;
 mod pipeline;
 mod registry;
 mod reports;
