@@ -53,6 +53,13 @@ pub struct Board {
     pub next: Option<BoardItem>,
 }
 
+/// The answer to `claim done`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    pub issue: Number,
+    pub closed: bool,
+}
+
 /// The answer to `release`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Released {

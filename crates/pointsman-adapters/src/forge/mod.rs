@@ -76,6 +76,11 @@ pub trait Forge: Send + Sync {
     /// Makes us the assignee.
     fn assign_me(&self, number: Number) -> Result<(), Error>;
 
+    /// Assigns the issue to us beside whoever has it. A forge that knows one assignee makes us that one.
+    fn assign_me_too(&self, number: Number) -> Result<(), Error> {
+        self.assign_me(number)
+    }
+
     /// Makes a person the assignee, or nobody.
     fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error>;
 

@@ -76,6 +76,18 @@ pub fn variable_of(pid: u32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
+/// The program that has this process run for it: the nearest ancestor that is no shell. A shell stays behind when the
+/// program that started it is killed, and so would whoever only looks at its parent.
+pub fn caller() -> Option<Process> {
+    const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "busybox"];
+    let line = ProcessHandle::open(std::process::id()).ok()?.lineage().ok()?;
+    let is_shell = |process: &Process| {
+        let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+        SHELLS.contains(&name.trim())
+    };
+    line.processes.into_iter().skip(1).find(|process| !is_shell(process))
+}
+
 /// Holds a process while it is looked at: as long as [`ProcessHandle::is_there`] says so, its pid means this very process.
 #[derive(Debug)]
 pub struct ProcessHandle {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use pointsman_core::time::Timestamp;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -184,6 +185,26 @@ impl Server {
             Err(Error::Refused { message, .. }) if message.starts_with("can't find session") => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The last moment at which a person typed into the session with exactly this name, or attached to it; none if nobody
+    /// ever did. What we type goes straight to the pane and does not count.
+    pub fn typed_at(&self, name: &str) -> Result<Option<Timestamp>, Error> {
+        const FORMAT: &str = "#{session_last_attached} #{session_activity}";
+        let script = Script::new(["list-sessions", "-F", &format!("{FORMAT} #{{session_name}}")]);
+        let lines = match self.run_again(&script) {
+            Ok(lines) => lines,
+            Err(Error::NotRunning { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let at = |line: &String| -> Option<Timestamp> {
+            let (rest, of) = line.rsplit_once(' ')?;
+            // Nobody ever attached if the first field is empty.
+            let (attached, active) = rest.split_once(' ')?;
+            attached.parse::<i64>().ok().filter(|at| of == name && *at > 0)?;
+            Some(Timestamp(active.parse::<i64>().ok()? * 1000))
+        };
+        Ok(lines.iter().find_map(at))
     }
 
     /// Like [`Server::find`], for a program whose end is known already: waits until tmux has noticed it too and can

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Claim, Phase};
 use crate::time::Timestamp;
 
-/// The checks are looked at no more often than this.
+/// The forge is asked no more often than this, where the project's `timing.check_backoff` is not known.
 pub const POLL_EVERY: Duration = Duration::from_secs(120);
 
 /// The work that the end of an agent's response asks for.
@@ -43,10 +43,10 @@ pub fn waits_for_pull_request(claim: &Claim) -> bool {
     }
 }
 
-/// Whether the checks are due for a look. `last` is none if there was no look or its time cannot be read; a time in the
+/// Whether the forge may be asked again, `pause` after the last time. `last` is none if there was no look or its time cannot be read; a time in the
 /// future is as good as none.
-pub fn poll_is_due(last: Option<Timestamp>, now: Timestamp) -> bool {
-    last.is_none_or(|last| last > now || now.since(last) >= POLL_EVERY)
+pub fn poll_is_due(last: Option<Timestamp>, now: Timestamp, pause: Duration) -> bool {
+    last.is_none_or(|last| last > now || now.since(last) >= pause)
 }
 
 /// A field that is missing before a pull request can be opened.
@@ -69,6 +69,8 @@ pub fn missing(claim: &Claim) -> Option<Missing> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Missing, OnStop, missing, on_stop, poll_is_due, waits_for_pull_request};
     use crate::claim::{Claim, Phase};
     use crate::time::Timestamp;
@@ -117,8 +119,9 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_looked_at_every_two_minutes_at_most() {
+    fn the_forge_is_asked_again_after_the_pause() {
         let now = Timestamp(10_000_000);
+        let poll_is_due = |last, now| poll_is_due(last, now, Duration::from_secs(120));
         assert!(poll_is_due(None, now), "never, or at a time nobody can read");
         assert!(!poll_is_due(Some(Timestamp(now.0 - 119_999)), now));
         assert!(poll_is_due(Some(Timestamp(now.0 - 120_000)), now));

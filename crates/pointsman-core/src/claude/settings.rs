@@ -29,6 +29,34 @@ pub enum Error {
     Shape(String),
 }
 
+/// The commands that an agent of a person calls in the claim life cycle: with these rules it need not ask each time. Giving
+/// an issue back or closing it stays a question.
+const PERMISSIONS: [&str; 6] = [
+    "Bash(pointsman claim:*)",
+    "Bash(pointsman handoff:*)",
+    "Bash(pointsman status:*)",
+    "Bash(pointsman agents:*)",
+    "Bash(pointsman task show:*)",
+    "Bash(pointsman merge-queue list:*)",
+];
+
+/// The settings with the permission rules for our commands, each once, after those that are there.
+pub fn permit(text: &str) -> Result<String, Error> {
+    let mut root = parse(text)?;
+    let rules = root
+        .entry("permissions", || Ordered::Object(Vec::new()))
+        .and_then(|permissions| permissions.entry("allow", || Ordered::List(Vec::new())));
+    let Some(Ordered::List(rules)) = rules else {
+        return Err(Error::Shape("permissions.allow".to_owned()));
+    };
+    for rule in PERMISSIONS {
+        if !rules.iter().any(|there| there.as_text() == Some(rule)) {
+            rules.push(Ordered::Text(rule.to_owned()));
+        }
+    }
+    Ok(render(&root, text))
+}
+
 /// The settings with our hooks, in place of any of ours that were there. An empty text is an empty object.
 pub fn install(text: &str, program: &str) -> Result<String, Error> {
     let mut root = parse(text)?;
@@ -60,14 +88,37 @@ pub fn install(text: &str, program: &str) -> Result<String, Error> {
         let line = json!({ "type": "command", "command": format!("{program} statusline") });
         root.entry("statusLine", || in_order(&line));
     }
-    Ok(render(&root))
+    Ok(render(&root, text))
 }
 
 /// The settings without anything of ours, and without what is empty because of that.
 pub fn uninstall(text: &str) -> Result<String, Error> {
     let mut root = parse(text)?;
     take_out(&mut root)?;
-    Ok(render(&root))
+    take_out_permissions(&mut root);
+    Ok(render(&root, text))
+}
+
+fn take_out_permissions(root: &mut Ordered) {
+    if root.get("permissions").and_then(|permissions| permissions.get("allow")).is_none() {
+        return;
+    }
+    let Some(permissions) = root.entry("permissions", || Ordered::Null) else { return };
+    let emptied = match permissions.entry("allow", || Ordered::Null) {
+        Some(Ordered::List(rules)) => {
+            let before = rules.len();
+            rules.retain(|rule| !rule.as_text().is_some_and(|rule| PERMISSIONS.contains(&rule)));
+            rules.is_empty() && before > 0
+        }
+        Some(_) | None => false,
+    };
+    // What is empty because of that was made by us, or is nobody's loss.
+    if emptied {
+        permissions.remove("allow");
+        if permissions.is_empty() {
+            root.remove("permissions");
+        }
+    }
 }
 
 fn take_out(root: &mut Ordered) -> Result<(), Error> {
@@ -136,17 +187,32 @@ fn parse(text: &str) -> Result<Ordered, Error> {
     }
 }
 
-fn render(root: &Ordered) -> String {
-    let mut text = serde_json::to_string_pretty(root).expect("it was JSON before");
-    text.push('\n');
+/// As the file was written: with its indentation, and its end of the last line.
+fn render(root: &Ordered, before: &str) -> String {
+    let indent = indentation(before).unwrap_or("  ");
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+    let mut bytes = Vec::new();
+    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    serde::Serialize::serialize(root, &mut writer).expect("it was JSON before");
+    let mut text = String::from_utf8(bytes).expect("JSON is UTF-8");
+    if before.trim().is_empty() || before.ends_with('\n') {
+        text.push('\n');
+    }
     text
+}
+
+/// What the first key of the file is indented by.
+fn indentation(text: &str) -> Option<&str> {
+    let line = text.lines().find(|line| line.trim_start().starts_with('"'))?;
+    let spaces = &line[..line.len() - line.trim_start().len()];
+    (!spaces.is_empty() && spaces.len() <= 8).then_some(spaces)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Error, install, uninstall};
+    use super::{Error, install, permit, uninstall};
 
     const THEIRS: &str = r#"{
   "zeta": 1,
@@ -193,6 +259,36 @@ mod tests {
         let moved = install(&with, "/opt/pointsman").unwrap();
         assert!(!moved.contains("/usr/bin/pointsman"), "a newer place replaces the older one");
         assert_eq!(uninstall(&moved).unwrap(), THEIRS, "exactly our own entries go");
+    }
+
+    #[test]
+    fn indentation_and_the_end_of_the_file_stay_as_they_are() {
+        for theirs in [
+            "{\n    \"a\": {\n        \"b\": 1\n    }\n}\n",
+            "{\n\t\"a\": [\n\t\t1\n\t]\n}",
+            "{\n  \"a\": 1\n}",
+        ] {
+            let with = install(theirs, "pointsman").unwrap();
+            assert_eq!(with.ends_with('\n'), theirs.ends_with('\n'), "{with}");
+            assert_eq!(uninstall(&with).unwrap(), theirs);
+        }
+    }
+
+    #[test]
+    fn permissions_for_our_commands_are_added_once_and_go_with_the_rest() {
+        let with = permit(&install(THEIRS, "pointsman").unwrap()).unwrap();
+        let value: Value = serde_json::from_str(&with).unwrap();
+        let rules = value["permissions"]["allow"].as_array().unwrap();
+        assert_eq!(rules[0], "Bash(gh:*)", "theirs first");
+        assert!(rules.iter().any(|rule| rule == "Bash(pointsman handoff:*)"), "{rules:?}");
+        assert!(!rules.iter().any(|rule| rule.as_str().unwrap().contains("release")), "{rules:?}");
+        assert_eq!(permit(&with).unwrap(), with, "twice is once");
+        assert_eq!(uninstall(&with).unwrap(), THEIRS);
+        let with = permit("").unwrap();
+        assert_eq!(uninstall(&with).unwrap(), "{}\n");
+        assert!(matches!(permit(r#"{"permissions": {"allow": 1}}"#), Err(Error::Shape(_))));
+        let odd = "{\n  \"permissions\": {\n    \"allow\": []\n  }\n}\n";
+        assert_eq!(uninstall(odd).unwrap(), odd, "an empty list of theirs stays");
     }
 
     #[test]

@@ -16,6 +16,8 @@ const WAKES_SINCE: (u32, u32, u32) = (2, 1, 197);
 pub struct ClaudeStatus {
     /// What it waits for a person to say: it stands at a dialog.
     pub waits_for: Option<String>,
+    /// It is between two turns, also after a person interrupted one, which no hook reports.
+    pub is_idle: bool,
     /// Where it takes messages from outside, if its release does.
     pub socket: Option<String>,
 }
@@ -29,6 +31,7 @@ pub fn read(text: &str, pid: u32) -> Option<ClaudeStatus> {
     let socket = value["messagingSocketPath"].as_str().filter(|path| path.starts_with('/'));
     Some(ClaudeStatus {
         waits_for: waits.then(|| text::clean_line(what, 200)),
+        is_idle: value["status"].as_str() == Some("idle"),
         socket: socket.map(str::to_owned),
     })
 }
@@ -50,8 +53,9 @@ mod tests {
     #[test]
     fn a_session_tells_what_it_waits_for_and_where_it_listens() {
         let text = r#"{"pid":7,"status":"idle","messagingSocketPath":"/t/cc-socks/7.sock"}"#;
-        let idle = ClaudeStatus { waits_for: None, socket: Some("/t/cc-socks/7.sock".into()) };
+        let idle = ClaudeStatus { waits_for: None, is_idle: true, socket: Some("/t/cc-socks/7.sock".into()) };
         assert_eq!(read(text, 7), Some(idle));
+        assert!(!read(r#"{"pid":7,"status":"busy"}"#, 7).unwrap().is_idle);
         let text = r#"{"pid":7,"status":"waiting","waitingFor":"permission\nprompt"}"#;
         assert_eq!(read(text, 7).unwrap().waits_for.as_deref(), Some("permission prompt"));
         assert_eq!(

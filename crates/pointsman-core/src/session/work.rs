@@ -6,7 +6,7 @@ use crate::text;
 use crate::time::Timestamp;
 use crate::words;
 
-/// The five phases of work, in their order.
+/// The phases of work, in their order: five that an agent goes through, and the one that comes with the landing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkPhase {
@@ -15,9 +15,12 @@ pub enum WorkPhase {
     Implementation,
     Testing,
     Completion,
+    /// It is on the main branch. No agent says so; git does.
+    Merged,
 }
 
 impl WorkPhase {
+    /// Those that an agent can be in.
     pub const ALL: [Self; 5] =
         [Self::Investigation, Self::Planning, Self::Implementation, Self::Testing, Self::Completion];
 
@@ -29,10 +32,11 @@ impl WorkPhase {
             Self::Implementation => "implementation",
             Self::Testing => "testing",
             Self::Completion => "completion",
+            Self::Merged => "merged",
         }
     }
 
-    /// Reads a name.
+    /// Reads the name of a phase that an agent can be in.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
@@ -113,7 +117,9 @@ impl WorkState {
                 }
             }
             Observation::Did(action) => {
-                if let Some(phase) = action.phase() {
+                // An agent that says goodbye after the landing is no step back; one that works on it again is.
+                let says_goodbye = self.work_phase == WorkPhase::Merged && *action == Action::Finished;
+                if let Some(phase) = action.phase().filter(|_| !says_goodbye) {
                     self.work_phase = phase;
                 }
                 if let Some(status) = action.tests() {
@@ -129,6 +135,7 @@ impl WorkState {
                 }
                 self.files_modified = files;
             }
+            Observation::Landed => self.work_phase = WorkPhase::Merged,
         }
         self.resumption_instructions = words::session::resume(self.work_phase);
         let changed = *self != before;
@@ -150,6 +157,8 @@ pub enum Observation {
     Did(Action),
     /// These files differ from the main branch.
     Files(Vec<String>),
+    /// The work is on the main branch.
+    Landed,
 }
 
 /// Something an agent does, as a hook or its terminal shows it.
@@ -182,7 +191,10 @@ impl Action {
     pub fn of_command(command: &str, succeeded: Option<bool>) -> Self {
         let command = command.trim_start();
         let starts = |words: &[&str]| words.iter().any(|w| has_command(command, w));
-        if starts(&["git commit", "git push", "gh pr create"]) || command.contains("PHASE_FILE") {
+        // A question or a failure is written there as well, whether anything is done or not.
+        let hands_in =
+            command.contains("PHASE_FILE") && !command.contains("escalate") && !command.contains("failed");
+        if starts(&["git commit", "git push", "gh pr create"]) || hands_in {
             Self::Finished
         } else if starts(TEST_COMMANDS) {
             Self::Tested(succeeded)
@@ -224,7 +236,7 @@ impl Action {
             Some(Self::Tested(Some(false)))
         } else if any(&["running tests", "running 1 test", "cargo test", "npm test", "pytest"]) {
             Some(Self::Tested(None))
-        } else if any(&["git push", "git commit", "to origin", "phase:awaiting", "phase:done"]) {
+        } else if any(&["git push", "git commit", "to origin"]) {
             Some(Self::Finished)
         } else if any(&["editing ", "writing ", "wrote ", "updated ", "creating "]) {
             Some(Self::Edited)
@@ -342,6 +354,25 @@ mod tests {
         ] {
             assert_eq!(Action::of_line(line), action, "{line}");
         }
+    }
+
+    #[test]
+    fn a_question_is_no_completion_and_a_landing_is_the_end() {
+        for asked in ["echo PHASE:escalate > $PHASE_FILE", "printf 'PHASE:failed' > \"$PHASE_FILE\""] {
+            assert_eq!(Action::of_command(asked, None), Action::Other, "{asked}");
+        }
+        let handed_in = "echo PHASE:awaiting_ci > $PHASE_FILE";
+        assert_eq!(Action::of_command(handed_in, None), Action::Finished);
+        let mut state = state();
+        assert!(state.observe(&Observation::Landed, Timestamp(2)));
+        assert_eq!(state.work_phase, WorkPhase::Merged);
+        for later in [Observation::Files(vec!["a".into()]), Observation::Did(Action::Finished)] {
+            state.observe(&later, Timestamp(3));
+            assert_eq!(state.work_phase, WorkPhase::Merged, "{later:?}");
+        }
+        state.observe(&Observation::Did(Action::Edited), Timestamp(4));
+        assert_eq!(state.work_phase, WorkPhase::Implementation, "it is worked on again");
+        assert_eq!(WorkPhase::from_name("merged"), None, "no agent says so");
     }
 
     #[test]

@@ -76,6 +76,26 @@ pub fn closed_unmerged(pr: Number) -> String {
     format!("PR #{pr} was closed without a merge. Ask the user how to go on.")
 }
 
+/// The hooks of a project call the program by its name.
+pub const NOT_ON_PATH: &str =
+    "`pointsman` is not on your PATH, and the hooks of a project call it by its name";
+/// A session asks before each of our commands.
+pub const OFFER_PERMISSIONS: &str = "to let sessions run `pointsman claim` and `pointsman handoff` without asking each \
+                                     time: pointsman claude install --permissions";
+
+/// The branch is not on the server as the checkout has it.
+pub fn push_first(branch: &str) -> String {
+    let branch = text::clean_line(branch, 120);
+    format!(
+        "push first: the forge does not have branch {branch} as it is here (`git push -u origin {branch}`)"
+    )
+}
+
+/// The daemon has a task of its own for the issue.
+pub fn worked_on(issue: Number) -> String {
+    format!("Pointsman works on issue #{issue} itself: `pointsman task take {issue}` brings the work to you")
+}
+
 /// The issue is closed and the claim is over.
 pub fn closed(issue: Number) -> String {
     format!("Issue #{issue} closed. Board → Done. Signal file cleaned up.")

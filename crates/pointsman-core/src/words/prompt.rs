@@ -51,6 +51,8 @@ pub struct Recovery {
     pub given_by: Option<String>,
     /// Where it was in its work.
     pub work: Option<WorkState>,
+    /// What git shows of its work, if its tree could be looked at.
+    pub known: Option<KnownWork>,
     pub log: String,
     /// `git diff --stat` of the work so far, committed or not.
     pub diff_stat: String,
@@ -58,6 +60,38 @@ pub struct Recovery {
     /// Review comments that were not dealt with.
     pub reviews: Vec<String>,
     pub messages: Vec<String>,
+}
+
+/// The work of earlier sessions as git shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownWork {
+    /// Commits that main does not have.
+    pub commits: usize,
+    /// Files that differ from main, committed or not.
+    pub files: usize,
+    /// Some of it is not committed.
+    pub uncommitted: bool,
+    pub pushed: bool,
+}
+
+impl KnownWork {
+    fn is_nothing(self) -> bool {
+        self.commits == 0 && self.files == 0
+    }
+
+    fn words(self) -> String {
+        if self.is_nothing() {
+            return "Known from git: nothing has been changed yet.".to_owned();
+        }
+        let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        format!(
+            "Known from git: {} and {} that main does not have{}; {}.",
+            count(self.commits, "commit"),
+            count(self.files, "changed file"),
+            if self.uncommitted { ", not all of it committed" } else { "" },
+            if self.pushed { "a part of it was pushed" } else { "nothing was pushed" },
+        )
+    }
 }
 
 /// The prompt as a file: `0000-task.md` in the session's inbox.
@@ -181,7 +215,13 @@ fn recover(out: &mut String, task: &Task, recovery: &Recovery) {
                 TestsStatus::Failing => "failed",
             }
         ));
-        out.push_str(&format!("{}\n\n", work.resumption_instructions));
+        // Whatever it seemed to be at: what is not there was not done.
+        if !recovery.known.is_some_and(KnownWork::is_nothing) {
+            out.push_str(&format!("{}\n\n", work.resumption_instructions));
+        }
+    }
+    if let Some(known) = recovery.known {
+        out.push_str(&format!("{}\n\n", known.words()));
     }
     out.push_str(&format!("- last known phase: {}\n", task.phase.map_or("none", |p| p.name())));
     out.push_str(&format!("- the task is: {}\n", task.state));

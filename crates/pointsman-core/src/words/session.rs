@@ -57,9 +57,10 @@ pub fn resume(phase: WorkPhase) -> String {
         WorkPhase::Implementation => "look at git diff, then go on changing the code",
         WorkPhase::Testing => "run the tests and look at what fails",
         WorkPhase::Completion => "check that everything is committed and pushed, then write the phase",
+        WorkPhase::Merged => "nothing: the work is on the main branch",
     };
     let skip = match phase {
-        WorkPhase::Investigation => "",
+        WorkPhase::Investigation | WorkPhase::Merged => "",
         WorkPhase::Planning | WorkPhase::Implementation | WorkPhase::Testing | WorkPhase::Completion => {
             " What comes before that was done already: do not repeat it."
         }

@@ -1,7 +1,7 @@
 //! Ending things: the daemon, its tmux server, a session. Always by process id or by the socket of this world.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -57,6 +57,23 @@ impl TestDaemon {
         tmux.arg("-S").arg(self.tmux_socket()).args(arguments);
         self.clean(&mut tmux);
         finish(&mut tmux).stdout
+    }
+
+    /// A person's terminal at the session of a task; the caller ends it.
+    pub fn attach(&self, issue: u64) -> Child {
+        let mut tmux = Command::new("tmux");
+        let session = format!("=dev-{}-{issue}:", self.setup.name);
+        tmux.arg("-S").arg(self.tmux_socket()).args(["-N", "-C", "attach-session", "-t", &session]);
+        self.clean(&mut tmux);
+        tmux.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let client = tmux.spawn().expect("tmux is there");
+        self.wait_for("the terminal to be attached", || {
+            self.tmux(&["list-clients", "-t", &session, "-F", "#{client_pid}"])
+                .lines()
+                .any(|pid| pid == client.id().to_string())
+                .then_some(())
+        });
+        client
     }
 
     /// The sessions that our tmux server has.

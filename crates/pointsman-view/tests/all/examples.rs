@@ -679,6 +679,7 @@ fn people(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("inbox", shown([question()]));
     let claim = Claim::new(3, text("3"), text("fix"), text("ann-1"), "In Progress");
     all.insert("claim", vec![serde_json::to_value(claim).expect("a claim is plain data")]);
+    all.insert("claim done", shown([claim::Finished { issue: 3, closed: true }]));
     all.insert("release", shown([claim::Released { issue: 3, released: true }]));
     let read = phase::Read { phase: Phase::Escalate, reason: Some(text("Which?")) };
     all.insert("phase read", shown([read]));

@@ -13,12 +13,14 @@ use std::sync::{Mutex, PoisonError};
 
 use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_adapters::git::bare::{Existing, import_branch};
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::Config;
 use pointsman_core::dependencies;
 use pointsman_core::forge::{BoardItem, BoardStatus, Issue, IssueState, PullRequest};
 use pointsman_core::ids::Number;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, has};
+use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
 use pointsman_view::claim::{Board, Claimed, HandedIn, PullRequestStatus, PullState};
@@ -32,6 +34,8 @@ pub(crate) struct ClaimContext<'a> {
     pub git: &'a Git,
     /// What it says in `pointsman.toml`.
     pub config: &'a Config,
+    /// Whether the daemon works on an issue. Under the token's account its claims look like a person's.
+    pub is_worked_on: &'a dyn Fn(Number) -> bool,
 }
 
 /// Two who take the same issue take turns: one of them finds it taken. The daemon serves callers at the same time; a
@@ -45,6 +49,7 @@ pub(crate) fn carry_out(place: &ClaimContext<'_>, order: &ClaimOrder) -> Reply {
         ClaimOrder::HandIn { issue, branch, summary, agent_id, checkout } => {
             reply(place.hand_in(*issue, branch, summary, agent_id, checkout))
         }
+        ClaimOrder::CheckPushed { branch, checkout } => reply(place.check_pushed(branch, checkout)),
         ClaimOrder::Sync { issue, status, agent_id } => reply(place.sync(*issue, status, agent_id)),
         ClaimOrder::Look { pr, branch } => reply(place.look(*pr, branch)),
         ClaimOrder::Finish { issue, pr, branch, agent_id } => {
@@ -54,6 +59,24 @@ pub(crate) fn carry_out(place: &ClaimContext<'_>, order: &ClaimOrder) -> Reply {
         ClaimOrder::Board => reply(place.board()),
     };
     done.unwrap_or_else(|Failed { kind, message }| Reply::Failed { kind, message })
+}
+
+/// Whether the daemon is at work on this task.
+pub(crate) fn is_worked_on(task: Option<&Task>) -> bool {
+    task.is_some_and(|task| match task.state {
+        State::Working
+        | State::AwaitingCi
+        | State::AwaitingReview
+        | State::MergeQueue
+        | State::Escalated
+        | State::Merged => true,
+        State::Backlog
+        | State::WaitingDependencies
+        | State::Blocked
+        | State::Refused
+        | State::Paused
+        | State::Closed => false,
+    })
 }
 
 struct Failed {
@@ -71,6 +94,12 @@ impl From<Error> for Failed {
     }
 }
 
+impl From<pointsman_adapters::git::Error> for Failed {
+    fn from(error: pointsman_adapters::git::Error) -> Self {
+        Self { kind: FailureKind::Failed, message: error.to_string() }
+    }
+}
+
 fn reply(answer: Result<impl Serialize, Failed>) -> Result<Reply, Failed> {
     let value = serde_json::to_value(answer?)
         .map_err(|error| Failed { kind: FailureKind::Failed, message: error.to_string() })?;
@@ -82,20 +111,27 @@ impl ClaimContext<'_> {
         let _turn = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let issue = self.open_issue(number)?;
         // A server knows accounts, not the logins of this machine; the one it can assign for sure is the token's own. Its name
-        // is known from the first answer on.
+        // is known from the first answer on. A person may be assigned there under a name of their own.
         let is_hosted = self.config.forge.kind.is_hosted();
-        let by = if is_hosted { self.forge.me() } else { by };
-        if let Some(other) = issue.assignee.as_deref().filter(|other| *other != by) {
+        let account = if is_hosted { self.forge.me() } else { by };
+        let is_theirs = |assignee: &str| assignee == account || assignee == by;
+        if let Some(other) = issue.assignee.as_deref().filter(|other| !is_theirs(other)) {
             return Err(refused(format!("issue #{number} is assigned to {}", clean_line(other, 80))));
         }
-        self.is_ours(number, agent_id)?;
-        // Under the token's account an issue that is in progress may well be the daemon's own.
-        if has(&issue.labels, IN_PROGRESS) && (issue.assignee.is_none() || is_hosted) {
+        self.is_for(number, agent_id, Some(by))?;
+        if is_hosted && (self.is_worked_on)(number) {
+            return Err(refused(words::claim::worked_on(number)));
+        }
+        if has(&issue.labels, IN_PROGRESS) && issue.assignee.is_none() {
             return Err(refused(format!("somebody has issue #{number} in progress")));
         }
         // The assignee first: from then on no daemon takes it.
         if is_hosted {
-            self.forge.assign_me(number)?;
+            match issue.assignee.as_deref() {
+                Some(assigned) if assigned == account => {}
+                Some(_) => self.forge.assign_me_too(number)?,
+                None => self.forge.assign_me(number)?,
+            }
         } else {
             self.forge.assign(number, Some(by))?;
         }
@@ -137,8 +173,11 @@ impl ClaimContext<'_> {
     fn bring(&self, branch: &BranchName, checkout: &Path) -> Result<(), Failed> {
         let remote = self.forge.remote();
         let remote = Path::new(&remote);
-        if !remote.is_absolute() || !checkout.is_absolute() || !checkout.is_dir() {
+        if !checkout.is_absolute() || !checkout.is_dir() {
             return Ok(());
+        }
+        if !remote.is_absolute() {
+            return self.is_pushed(branch, checkout);
         }
         match import_branch(self.git, checkout, branch, remote, Existing::FastForward) {
             Ok(_) => Ok(()),
@@ -148,6 +187,28 @@ impl ClaimContext<'_> {
                 remote.display()
             ))),
         }
+    }
+
+    /// A server has a branch only if somebody pushed it. Who knows another head than the server has forgot to.
+    fn is_pushed(&self, branch: &BranchName, checkout: &Path) -> Result<(), Failed> {
+        let Found::Checkout(checkout) = LocalCheckout::find(self.git, checkout)? else { return Ok(()) };
+        let Some(here) = checkout.branch(branch)? else { return Ok(()) };
+        match self.forge.branch_head(branch.as_str())? {
+            Some(there) if there == here => Ok(()),
+            // The server may be ahead: somebody else pushed, and the checkout has not seen it.
+            Some(there) if checkout.is_ancestor(&here, &there).unwrap_or(false) => Ok(()),
+            Some(_) | None => Err(refused(words::claim::push_first(branch.as_str()))),
+        }
+    }
+
+    fn check_pushed(&self, branch: &str, checkout: &Path) -> Result<(), Failed> {
+        let name = BranchName::new(branch)
+            .ok_or_else(|| refused(format!("`{}` cannot be handed in", clean_line(branch, 120))))?;
+        let is_here = Path::new(&self.forge.remote()).is_absolute();
+        if is_here || !checkout.is_absolute() || !checkout.is_dir() {
+            return Ok(());
+        }
+        self.is_pushed(&name, checkout)
     }
 
     fn sync(&self, number: Number, status: &str, agent_id: &str) -> Result<(), Failed> {
@@ -262,8 +323,17 @@ impl ClaimContext<'_> {
 
     /// An issue that the board gives to somebody else is not touched.
     fn is_ours(&self, number: Number, agent_id: &str) -> Result<(), Failed> {
+        self.is_for(number, agent_id, None)
+    }
+
+    /// The same; `by` is a person whose earlier claim, made elsewhere, is theirs as well.
+    fn is_for(&self, number: Number, agent_id: &str, by: Option<&str>) -> Result<(), Failed> {
+        let is_earlier = |agent: &str| {
+            let of = by.and_then(|by| agent.strip_prefix(by)?.strip_prefix('-'));
+            of.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        };
         match self.board_item(number)? {
-            Some(item) if !item.agent.is_empty() && item.agent != agent_id => {
+            Some(item) if !item.agent.is_empty() && item.agent != agent_id && !is_earlier(&item.agent) => {
                 Err(refused(format!("the board gives issue #{number} to {}", clean_line(&item.agent, 80))))
             }
             Some(_) | None => Ok(()),

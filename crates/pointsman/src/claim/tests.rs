@@ -65,7 +65,12 @@ impl World {
     }
 
     fn order(&self, order: &ClaimOrder) -> Result<Value, (FailureKind, String)> {
-        let place = ClaimContext { forge: &self.forge, git: &self.git, config: &self.config };
+        let place = ClaimContext {
+            forge: &self.forge,
+            git: &self.git,
+            config: &self.config,
+            is_worked_on: &|_| false,
+        };
         match carry_out(&place, order) {
             Reply::Done { value } => Ok(value),
             Reply::Failed { kind, message } => Err((kind, message)),

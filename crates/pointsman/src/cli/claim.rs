@@ -1,10 +1,11 @@
-use clap::Args;
+use clap::{Args, Subcommand};
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::claim::{Claim, FILE_NAME, Phase, branch_name};
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
-use pointsman_view::claim::{Claimed, Released};
+use pointsman_core::words;
+use pointsman_view::claim::{Claimed, Finished, Released};
 use serde::de::DeserializeOwned;
 
 use super::claim_file::ClaimFile;
@@ -21,17 +22,31 @@ const SUMMARY_CHARS: usize = 200;
 /// The board shows it as In Progress, you are its assignee, and .agent-claim.json drives the hooks from here to the
 /// closed issue. No daemon takes a claimed issue.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pointsman claim 42")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  pointsman claim 42\n  pointsman claim done"
+)]
 pub(crate) struct Claiming {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The issue
-    #[arg(value_parser = super::number)]
-    issue: Number,
+    #[arg(value_parser = super::number, required = true)]
+    issue: Option<Number>,
     /// The branch for the work; without it the present one, or on the primary branch one named after the issue
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
     /// Who works on it: the Agent field of the board
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     agent: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Close the issue of this checkout's claim, because its pull request is merged
+    ///
+    /// The claim file is removed. Run it after you have seen that the work is done; nothing closes an issue by itself.
+    #[command(after_help = "Example:\n  pointsman claim done")]
+    Done,
 }
 
 /// Hand in the work of this checkout's claim
@@ -54,12 +69,13 @@ pub(crate) struct Release {}
 
 impl Claiming {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let Some(issue) = self.issue else { return done(context) };
         context.people_only("claiming an issue")?;
         let project = context.project()?;
         let checkout = here(context)?;
         let file = ClaimFile::in_dir(checkout.root());
         if let Some(claim) = file.read()? {
-            if claim.issue_number != self.issue {
+            if claim.issue_number != issue {
                 return Err(Failure::refused(format!(
                     "this checkout has claimed issue #{}",
                     claim.issue_number
@@ -73,14 +89,14 @@ impl Claiming {
             Some(agent) => clean_line(&agent, 100),
             None => format!("{by}-{}", time::now().0 / 1000),
         };
-        let take = ClaimOrder::Take { issue: self.issue, agent_id: agent_id.clone(), by };
+        let take = ClaimOrder::Take { issue, agent_id: agent_id.clone(), by };
         let taken: Claimed = ask(context, take)?;
         let keep = || -> Result<Claim, Failure> {
             let branch = match self.branch {
                 Some(branch) => branch,
                 None => match checkout.current_branch()? {
                     Some(branch) if branch != project.config.primary_branch => branch,
-                    Some(_) | None => branch_name(self.issue, &taken.title),
+                    Some(_) | None => branch_name(issue, &taken.title),
                 },
             };
             if BranchName::new(&branch).is_none() {
@@ -89,7 +105,7 @@ impl Claiming {
             // Never committed, and no change that anyone could commit.
             checkout.exclude(&format!("/{FILE_NAME}"))?;
             let claim =
-                Claim::new(self.issue, taken.item_id.clone(), branch, agent_id.clone(), taken.status.name());
+                Claim::new(issue, taken.item_id.clone(), branch, agent_id.clone(), taken.status.name());
             file.write(&claim)?;
             Ok(claim)
         };
@@ -97,7 +113,7 @@ impl Claiming {
             Ok(claim) => shown(context, &claim, "is claimed"),
             Err(failure) => {
                 // Nothing here would ever give it back.
-                ask::<()>(context, ClaimOrder::Release { issue: self.issue, agent_id })?;
+                ask::<()>(context, ClaimOrder::Release { issue, agent_id })?;
                 Err(failure)
             }
         }
@@ -122,6 +138,8 @@ impl HandOff {
                 Failure::refused(format!("{FILE_NAME} names no branch")).hint("write it into the file")
             );
         }
+        let order = ClaimOrder::CheckPushed { branch: claim.branch.clone(), checkout: file.dir().to_owned() };
+        ask::<()>(context, order)?;
         let claim = file.change(&claim, |claim| {
             claim.phase = Phase::ReadyForPr;
             claim.summary = summary;
@@ -145,6 +163,25 @@ impl Release {
             .say(format!("Issue #{} is free again. Branch {} stays.", claim.issue_number, claim.branch));
         Ok(())
     }
+}
+
+/// A person says that the work is done: what the Stop hook does with `phase: done`, at once.
+fn done(context: &Context) -> Result<(), Failure> {
+    context.people_only("closing an issue")?;
+    let (file, claim) = claimed(context)?;
+    let order = ClaimOrder::Finish {
+        issue: claim.issue_number,
+        pr: claim.pr_number,
+        branch: claim.branch.clone(),
+        agent_id: claim.agent_id.clone(),
+    };
+    ask::<()>(context, order)?;
+    file.remove()?;
+    if context.out.is_json() {
+        return context.out.value(&Finished { issue: claim.issue_number, closed: true });
+    }
+    context.out.say(words::claim::closed(claim.issue_number));
+    Ok(())
 }
 
 fn claimed(context: &Context) -> Result<(ClaimFile, Claim), Failure> {

@@ -20,6 +20,8 @@ const COMMANDS: [(&str, &str); 4] = [
     ("status.md", include_str!("../../../../plugin/commands/status.md")),
     ("queue.md", include_str!("../../../../plugin/commands/queue.md")),
 ];
+/// The name by which it is found on the `PATH`.
+const PROGRAM: &str = "pointsman";
 /// Nobody writes settings as large as this.
 const SETTINGS_BYTES: u64 = 4 << 20;
 
@@ -33,7 +35,7 @@ const SETTINGS_BYTES: u64 = 4 << 20;
 pub(crate) enum Command {
     /// Add hooks, status line and slash commands; everything else in the settings stays as it is
     #[command(after_help = "Examples:\n  pointsman claude install\n  pointsman claude install --user")]
-    Install(InstallTarget),
+    Install(Installation),
     /// Take out exactly what install added
     #[command(after_help = "Example:\n  pointsman claude uninstall")]
     Uninstall(InstallTarget),
@@ -46,6 +48,16 @@ pub(crate) enum Command {
     /// Forget the token that login kept
     #[command(after_help = "Example:\n  pointsman claude logout")]
     Logout,
+}
+
+/// The parts of an installation.
+#[derive(Debug, Args)]
+pub(crate) struct Installation {
+    #[command(flatten)]
+    target: InstallTarget,
+    /// Also allow the session to run `claim`, `handoff` and our commands that only read, without asking each time
+    #[arg(long)]
+    permissions: bool,
 }
 
 /// Whose settings.
@@ -64,7 +76,10 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("changing the settings of Claude Code")?;
         match self {
-            Self::Install(place) => install(context, &place.dir(context)?),
+            Self::Install(wanted) => {
+                let program = wanted.target.program()?;
+                install(context, &wanted.target.dir(context)?, &program, wanted.permissions)
+            }
             Self::Uninstall(place) => uninstall(context, &place.dir(context)?),
             Self::Login => login(context),
             Self::Logout => logout(context),
@@ -73,6 +88,16 @@ impl Command {
 }
 
 impl InstallTarget {
+    /// How hooks call this program. A project's settings are committed and read on other machines, where it lies elsewhere.
+    fn program(&self) -> Result<String, Failure> {
+        if !self.user {
+            return Ok(PROGRAM.to_owned());
+        }
+        let program = std::env::current_exe()?;
+        let program = program.to_str().ok_or_else(|| Failure::failed("this program's path is not UTF-8"))?;
+        Ok(program.to_owned())
+    }
+
     #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
     fn dir(&self, context: &Context) -> Result<PathBuf, Failure> {
         if !self.user {
@@ -128,13 +153,20 @@ fn told(context: &Context, kept: bool, said: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn install(context: &Context, dir: &Path) -> Result<(), Failure> {
-    let path = dir.join("settings.json");
-    let program = std::env::current_exe()?;
-    let program = program.to_str().ok_or_else(|| Failure::failed("this program's path is not UTF-8"))?;
+fn install(context: &Context, dir: &Path, program: &str, permissions: bool) -> Result<(), Failure> {
+    let path = settings_file(dir)?;
     // Everything is looked at before anything is written.
-    let text = settings::install(&read(&path)?, program).map_err(|error| unusable(&path, &error))?;
+    let mut text = settings::install(&read(&path)?, program).map_err(|error| unusable(&path, &error))?;
+    if permissions {
+        text = settings::permit(&text).map_err(|error| unusable(&path, &error))?;
+    }
     let mut notes = Vec::new();
+    if program == PROGRAM && !is_on_path() {
+        notes.push(words::claim::NOT_ON_PATH.to_owned());
+    }
+    if !permissions {
+        notes.push(words::claim::OFFER_PERMISSIONS.to_owned());
+    }
     let mut commands = Vec::new();
     for (name, content) in COMMANDS {
         let file = dir.join("commands").join(name);
@@ -145,7 +177,7 @@ fn install(context: &Context, dir: &Path) -> Result<(), Failure> {
         }
     }
     std::fs::create_dir_all(dir.join("commands"))?;
-    phase_file::write_state_file(&path, text.as_bytes())?;
+    write(&path, &text)?;
     for (file, content) in &commands {
         phase_file::write_state_file(file, content.as_bytes())?;
     }
@@ -153,14 +185,15 @@ fn install(context: &Context, dir: &Path) -> Result<(), Failure> {
 }
 
 fn uninstall(context: &Context, dir: &Path) -> Result<(), Failure> {
-    let path = dir.join("settings.json");
+    let path = settings_file(dir)?;
     let before = read(&path)?;
     if !before.is_empty() {
         let text = settings::uninstall(&before).map_err(|error| unusable(&path, &error))?;
-        if text.trim() == "{}" {
+        let is_link = path != dir.join("settings.json");
+        if text.trim() == "{}" && !is_link {
             phase_file::remove_own_file(&path).map_err(Failure::failed)?;
         } else {
-            phase_file::write_state_file(&path, text.as_bytes())?;
+            write(&path, &text)?;
         }
     }
     let mut notes = Vec::new();
@@ -181,6 +214,33 @@ fn uninstall(context: &Context, dir: &Path) -> Result<(), Failure> {
         }
     }
     report(context, "is gone from", dir, &notes)
+}
+
+/// The file with the settings: the end of the link, where people keep it elsewhere (a repository of dotfiles).
+fn settings_file(dir: &Path) -> Result<PathBuf, Failure> {
+    let path = dir.join("settings.json");
+    match std::fs::symlink_metadata(&path) {
+        Ok(meta) if meta.is_symlink() => path.canonicalize().map_err(|error| {
+            Failure::refused(format!("{} is a link that leads nowhere: {error}", path.display()))
+        }),
+        Ok(_) | Err(_) => Ok(path),
+    }
+}
+
+/// Replaces a file whole, with the permissions it had.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mode = std::fs::metadata(path).map(|meta| meta.permissions());
+    phase_file::write_state_file(path, text.as_bytes())?;
+    if let Ok(mode) = mode {
+        std::fs::set_permissions(path, mode)?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+fn is_on_path() -> bool {
+    let path = std::env::var_os("PATH");
+    pointsman_adapters::process::find_program(PROGRAM, path.as_deref(), Path::new("/")).is_some()
 }
 
 /// A file's text; empty if it is not there.

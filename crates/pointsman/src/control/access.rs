@@ -190,6 +190,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         Request::Claim { order, .. } => match order {
             ClaimOrder::Take { by, .. } => *by = name(),
             ClaimOrder::HandIn { .. }
+            | ClaimOrder::CheckPushed { .. }
             | ClaimOrder::Sync { .. }
             | ClaimOrder::Look { .. }
             | ClaimOrder::Finish { .. }
@@ -512,7 +513,7 @@ pub fn needs(request: &Request) -> Needs {
             | ClaimOrder::Finish { .. }
             | ClaimOrder::Release { .. } => Needs::Order,
             // It reads a checkout on the daemon's machine.
-            ClaimOrder::HandIn { .. } => Needs::Presence,
+            ClaimOrder::HandIn { .. } | ClaimOrder::CheckPushed { .. } => Needs::Presence,
         },
         Request::Down
         | Request::ReloadProjects

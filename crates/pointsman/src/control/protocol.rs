@@ -267,6 +267,8 @@ pub enum ClaimOrder {
         agent_id: String,
         checkout: PathBuf,
     },
+    /// Whether a branch is on the forge as the checkout has it.
+    CheckPushed { branch: String, checkout: PathBuf },
     /// The board follows the claim.
     Sync {
         issue: Number,

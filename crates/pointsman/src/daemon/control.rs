@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::http::Count;
 use pointsman_adapters::secret::known;
 use pointsman_core::concern::{self, About, ConcernKey};
-use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Settlement};
 use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_core::words;
@@ -229,10 +229,17 @@ impl Control {
             }
             Request::Claim { project, order } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
+                let is_worked_on = |issue| {
+                    let key = TaskKey { project: project.clone(), issue };
+                    self.world
+                        .read(|store| store.task(&key))
+                        .is_ok_and(|task| claim::is_worked_on(task.as_ref()))
+                };
                 let place = claim::ClaimContext {
                     forge: &*served.forge,
                     git: &self.world.git,
                     config: &served.config,
+                    is_worked_on: &is_worked_on,
                 };
                 let reply = claim::carry_out(&place, &order);
                 self.inbox.report(ThreadReport::AskForge { project });

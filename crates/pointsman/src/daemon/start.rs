@@ -15,7 +15,7 @@ use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
 use pointsman_core::decision::Unconfirmed;
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::queue::EntryId;
 use pointsman_core::sandbox::Place;
 use pointsman_core::task::Stage;
@@ -489,7 +489,16 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         let git = Git::open(paths.state())?;
         if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
-            let place = claim::ClaimContext { forge: &*served.forge, git: &git, config: &served.config };
+            let is_worked_on = |issue| {
+                let key = TaskKey { project: project.clone(), issue };
+                store.task(&key).is_ok_and(|task| claim::is_worked_on(task.as_ref()))
+            };
+            let place = claim::ClaimContext {
+                forge: &*served.forge,
+                git: &git,
+                config: &served.config,
+                is_worked_on: &is_worked_on,
+            };
             return Ok(claim::carry_out(&place, order));
         }
         if !config.forge.kind.is_embedded() {
@@ -507,7 +516,8 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(embedded_forge::run_command(&forge, command));
         }
         if let Request::Claim { order, .. } = request {
-            let place = claim::ClaimContext { forge: &forge, git: &git, config: &config };
+            let place =
+                claim::ClaimContext { forge: &forge, git: &git, config: &config, is_worked_on: &|_| false };
             return Ok(claim::carry_out(&place, order));
         }
     }

@@ -79,11 +79,26 @@ impl Hosted {
     }
 
     pub(super) fn assign_to(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
-        const OPERATION: &str = "assign an issue";
         if self.robot.is_some() && who == Some(self.me()) {
             return self.write_comment_once(number, CLAIMED, words::comment::claimed());
         }
-        let people: Vec<&str> = who.into_iter().collect();
+        let people: Vec<String> = who.into_iter().map(str::to_owned).collect();
+        self.assign_all(number, &people, who)
+    }
+
+    /// Adds us to those who have the issue.
+    pub(super) fn assign_beside(&self, number: Number) -> Result<(), Error> {
+        let found: Option<WireIssue> =
+            self.dev.find(&self.get("read an issue", &["issues", &number.to_string()])).map_err(told)?;
+        let there = found.into_iter().flat_map(|issue| issue.assignees).map(|user| user.login);
+        let me = self.me().to_owned();
+        let people: Vec<String> = there.filter(|login| *login != me).chain([me.clone()]).collect();
+        self.assign_all(number, &people, Some(&me))
+    }
+
+    /// Makes these people the assignees; `who` is to be read as the assignee afterwards.
+    fn assign_all(&self, number: Number, people: &[String], who: Option<&str>) -> Result<(), Error> {
+        const OPERATION: &str = "assign an issue";
         let mut there = None;
         for _ in 0..ASSIGNMENTS {
             let issue = self.change_issue(OPERATION, number, &json!({ "assignees": people }))?;

@@ -119,6 +119,10 @@ impl<D: Dialect> Forge for D {
         hosted.assign_to(number, Some(hosted.me()))
     }
 
+    fn assign_me_too(&self, number: Number) -> Result<(), Error> {
+        ready(self)?.assign_beside(number)
+    }
+
     fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
         ready(self)?.assign_to(number, who)
     }

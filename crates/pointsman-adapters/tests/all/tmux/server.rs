@@ -215,6 +215,33 @@ fn a_lost_control_client_is_replaced() {
 }
 
 #[test]
+fn what_a_person_does_at_a_session_is_told_from_what_we_type() {
+    let rig = Rig::new();
+    let started = rig.start("dev-shop-4", &["sleep", "600"]);
+    rig.start("dev-shop-44", &["sleep", "600"]);
+    rig.server.send_message(&started.pane_id, "e-1", "m-1-1", "hello").unwrap();
+    assert_eq!(rig.server.typed_at("dev-shop-4").unwrap(), None);
+    let mut person = std::process::Command::new("tmux")
+        .arg("-S")
+        .arg(rig.server.socket())
+        .args(["-N", "-C", "attach-session", "-t", "=dev-shop-4:"])
+        .env_remove("TMUX")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let at = eventually("a person to be seen", || rig.server.typed_at("dev-shop-4").unwrap());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let now = i64::try_from(now).unwrap();
+    assert!((now - 60_000..=now).contains(&at.0), "{at:?} is not just before {now}");
+    assert_eq!(rig.server.typed_at("dev-shop-44").unwrap(), None, "only the session they look at");
+    drop(person.stdin.take());
+    eventually("the client to go", || person.try_wait().unwrap());
+    assert!(rig.server.typed_at("dev-shop-4").unwrap().is_some(), "also after they left");
+    assert_eq!(rig.server.typed_at("dev-shop-5").unwrap(), None);
+}
+
+#[test]
 fn a_person_attaches_by_the_exact_name() {
     let rig = Rig::new();
     let command = rig.server.attach_command("dev-shop-4").unwrap();

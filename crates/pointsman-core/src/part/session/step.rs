@@ -252,6 +252,10 @@ impl Session {
         around: &OwnerFacts<'_>,
         out: &mut Vec<Reaction>,
     ) -> Result<(), Refused> {
+        if self.waits_to_hand_over(around.demand) {
+            self.idle_before_handing_over(at_prompt, around, out);
+            return Ok(());
+        }
         let watched = around.demand == Demand::Work && self.stage == Stage::Alive;
         // A session that is parked, or about to hand over, has a reason to sit at its prompt, and a deadline of its own. One
         // that has handed in before and was reminded is left to the deadline of its work.
@@ -279,6 +283,27 @@ impl Session {
             out.push(Reaction::Fail { reason, exit: Exit::IdlePrompt });
         }
         Ok(())
+    }
+
+    /// It was told to save its work and exit, and sits at its prompt: not every agent finds the way out by itself. We end
+    /// it, and its successor goes on.
+    fn idle_before_handing_over(
+        &mut self,
+        at_prompt: bool,
+        around: &OwnerFacts<'_>,
+        out: &mut Vec<Reaction>,
+    ) {
+        self.idle_looks = if at_prompt { self.idle_looks + 1 } else { 0 };
+        if self.idle_looks >= around.policy.idle_looks {
+            self.idle_looks = 0;
+            self.end(Exit::Handoff, out);
+        }
+    }
+
+    /// Whether it was asked to hand over and has only to exit. Looks count once it has read the request.
+    pub fn waits_to_hand_over(&self, demand: Demand) -> bool {
+        let asked = self.handoff.is_some_and(|handoff| !handoff.stuck);
+        asked && self.stage == Stage::Alive && self.parked_until.is_none() && demand.wants_agent()
     }
 
     /// Whether the session waits for something that is not its agent's turn to do.
@@ -346,6 +371,7 @@ impl Session {
         }
         let timeout = around.policy.handoff_timeout;
         let deadline = around.now.after(timeout);
+        self.idle_looks = 0;
         self.handoff = Some(Handoff { requested_at: around.now, deadline, stuck: false });
         self.tell(Headline::SaveAndExit, words::message::save_and_exit(gauge, timeout), out);
     }

@@ -180,6 +180,32 @@ fn idleness_counts_only_while_work_is_expected() {
 }
 
 #[test]
+fn a_session_that_was_asked_to_hand_over_and_sits_at_its_prompt_is_ended_by_us() {
+    for demand in DEMANDS {
+        let looks = |play: Play| {
+            let mut play = play;
+            let first = play.try_fact(&Fact::IdleLooked { at_prompt: true });
+            (first, play)
+        };
+        let (taken, play) = looks(Play::alive().fact(&gauge(930)).wanting(demand));
+        let wanted = matches!(demand, Demand::Work | Demand::StandBy);
+        assert_eq!(taken, wanted, "{demand:?}");
+        if !wanted {
+            continue;
+        }
+        assert_eq!(play.reactions, [], "one look is no proof");
+        let play =
+            play.fact(&Fact::IdleLooked { at_prompt: false }).fact(&Fact::IdleLooked { at_prompt: true });
+        assert_eq!(play.reactions, [], "output in between starts the count anew");
+        let play = play.fact(&Fact::IdleLooked { at_prompt: true });
+        assert_eq!(play.reactions, [Reaction::End { exit: Exit::Handoff }]);
+        let play = play.died();
+        assert_eq!(play.reactions, [Reaction::Gone, Reaction::Start { opening: Opening::Continuation }]);
+        assert_eq!((play.session.restarts, play.session.handoffs), (0, 1), "that is no crash");
+    }
+}
+
+#[test]
 fn each_step_of_a_filling_context_is_acted_on_once() {
     let play = Play::alive().fact(&gauge(760));
     assert!(play.reactions.is_empty());

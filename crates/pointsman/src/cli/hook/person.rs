@@ -3,11 +3,15 @@
 //! What is to be done is decided in `pointsman_core::claim::life`; what a claim may do is checked where the forge is
 //! (`crate::claim`). A session of the daemon never comes here: it has its task already.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use pointsman_core::claim::on_hook::{OnStop, missing, on_stop, poll_is_due, waits_for_pull_request};
+use pointsman_adapters::phase_file;
+use pointsman_core::claim::on_hook::{
+    OnStop, POLL_EVERY, missing, on_stop, poll_is_due, waits_for_pull_request,
+};
 use pointsman_core::claim::{Claim, Phase};
 use pointsman_core::forge::BoardStatus;
 use pointsman_core::time::Timestamp;
@@ -119,6 +123,17 @@ fn idle(call: &Call) {
     if !waits_for_pull_request(&claim) {
         return;
     }
+    let last = claim.last_check_poll.as_deref().and_then(readable);
+    let now = time::now();
+    if !poll_is_due(last, now, backoff(call)) {
+        return;
+    }
+    // Before the look: a forge that does not answer is not asked more often.
+    let looks = file.change(&claim, |claim| claim.last_check_poll = Some(time::rfc3339(now)));
+    let claim = match looks {
+        Ok(claim) => claim,
+        Err(problem) => return call.log.line(&problem.to_string()),
+    };
     let order = ClaimOrder::Look { pr: claim.pr_number, branch: claim.branch.clone() };
     let looked = match ask::<PullRequestStatus>(file.dir(), order) {
         Ok(looked) => looked,
@@ -129,18 +144,7 @@ fn idle(call: &Call) {
         (Some(pr), PullState::Merged) => tell_idle(&words::merged(pr, claim.issue_number)),
         (Some(pr), PullState::Closed) => tell_idle(&words::closed_unmerged(pr)),
         (Some(pr), PullState::Open) => {
-            let now = time::now();
-            let last = claim.last_check_poll.as_deref().and_then(readable);
-            if !poll_is_due(last, now) {
-                return;
-            }
-            changed(
-                call,
-                file.change(&claim, |claim| {
-                    claim.phase = Phase::ChecksRunning;
-                    claim.last_check_poll = Some(time::rfc3339(now));
-                }),
-            );
+            changed(call, file.change(&claim, |claim| claim.phase = Phase::ChecksRunning));
             tell_idle(&words::checks(pr, &looked.checks));
         }
     }
@@ -152,6 +156,9 @@ fn branch_merged(call: &Call) {
         return;
     }
     let Some(branch) = checked_out(&call.dir) else { return };
+    if !look_is_due(call, &branch) {
+        return;
+    }
     match ask::<PullRequestStatus>(&call.dir, ClaimOrder::Look { pr: None, branch: branch.clone() }) {
         Ok(PullRequestStatus { pr: Some(pr), state: PullState::Merged, next, .. }) => {
             tell_idle(&words::branch_merged(pr, &branch, next.as_ref()));
@@ -159,6 +166,43 @@ fn branch_merged(call: &Call) {
         Ok(_) => {}
         Err(why) => call.log.line(&why),
     }
+}
+
+/// Whether the forge may be asked about a branch without a claim, and if so, the time of this look is kept.
+fn look_is_due(call: &Call, branch: &str) -> bool {
+    let Ok(context) = here() else { return true };
+    let mut hasher = DefaultHasher::new();
+    (&call.dir, branch).hash(&mut hasher);
+    let dir = context.paths.state().join("idle-looks");
+    let file = dir.join(format!("{:016x}", hasher.finish()));
+    let last = std::fs::read_to_string(&file).ok().and_then(|text| readable(text.trim()));
+    let now = time::now();
+    if !poll_is_due(last, now, backoff(call)) {
+        return false;
+    }
+    let kept = std::fs::create_dir_all(&dir)
+        .and_then(|()| phase_file::write_state_file(&file, time::rfc3339(now).as_bytes()));
+    if let Err(error) = kept {
+        call.log.line(&format!("{}: {error}", file.display()));
+    }
+    true
+}
+
+/// The time between two looks of idle sessions at the forge, as the project wants it.
+pub(super) fn backoff(call: &Call) -> Duration {
+    let wanted = || -> Option<Duration> {
+        let config = crate::project::find(&call.dir)?;
+        let context = here().ok()?;
+        let row = context.row_of(&config).ok()??;
+        Some(context.load(&row).ok()?.config.timing.check_backoff.duration())
+    };
+    wanted().unwrap_or(POLL_EVERY)
+}
+
+#[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
+fn here() -> anyhow::Result<Context> {
+    let paths = Paths::from_env(|name| std::env::var_os(name))?;
+    Ok(Context { out: Out::new(false), paths, wanted: None, verbose: 0 })
 }
 
 fn started(call: &Call) {
@@ -175,11 +219,9 @@ fn started(call: &Call) {
 
 /// Hooks of a person are called in all their projects; most are none of ours. Of a `pointsman.toml` that nobody registered
 /// not even the name is read.
-#[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
 fn is_registered(dir: &Path) -> bool {
     let Some(config) = crate::project::find(dir) else { return false };
-    let Ok(paths) = Paths::from_env(|name| std::env::var_os(name)) else { return false };
-    let context = Context { out: Out::new(false), paths, wanted: None, verbose: 0 };
+    let Ok(context) = here() else { return false };
     context.row_of(&config).is_ok_and(|row| row.is_some())
 }
 
@@ -250,12 +292,11 @@ pub(super) fn ask<T: DeserializeOwned + Send + 'static>(dir: &Path, order: Claim
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
+#[allow(clippy::disallowed_methods, reason = "sets the directory of a process that ends with its answer")]
 fn ask_forge<T: DeserializeOwned>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
     let run = || -> Result<T, Failure> {
         std::env::set_current_dir(dir)?;
-        let paths = Paths::from_env(|name| std::env::var_os(name))?;
-        let context = Context { out: Out::new(false), paths, wanted: None, verbose: 0 };
+        let context = here()?;
         // The only project there is may be another one.
         if context.nearest_config()?.is_none() {
             return Err(Failure::not_found("there is no pointsman.toml here or above"));

@@ -7,12 +7,13 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pointsman_core::claim::on_hook::{POLL_EVERY, waits_for_pull_request};
+use pointsman_adapters::process::lineage::caller;
+use pointsman_core::claim::on_hook::waits_for_pull_request;
 use pointsman_core::words::claim as words;
 use pointsman_view::claim::{PullRequestStatus, PullState};
 use serde_json::Value;
 
-use super::person::{ask, read};
+use super::person::{ask, backoff, read};
 use super::{Call, output};
 use crate::cli::claim_file::ClaimFile;
 use crate::control::protocol::ClaimOrder;
@@ -29,6 +30,8 @@ const WATCH: &str = "watch_pid";
 /// Watches until there is news; exit code 2 wakes the model.
 #[allow(clippy::disallowed_methods, reason = "waits beside a session: there is nobody to be woken by")]
 pub(super) fn run(call: &Call) -> ExitCode {
+    // Claude runs it behind a shell that may outlive it: a watch beside nobody would tell its news to nobody.
+    let claude = caller();
     let Some(file) = ClaimFile::find(&call.dir) else { return ExitCode::SUCCESS };
     let me = Value::from(std::process::id());
     let Some((file, claim)) = read(call, file) else { return ExitCode::SUCCESS };
@@ -41,14 +44,15 @@ pub(super) fn run(call: &Call) -> ExitCode {
     if mine.is_err() {
         return ExitCode::SUCCESS;
     }
-    let begun = Instant::now();
+    let is_heard = || claude.is_none_or(|claude| claude.is_alive());
+    let (begun, pause) = (Instant::now(), backoff(call));
     let mut asked: Option<Instant> = None;
-    while begun.elapsed() < LONGEST {
+    while begun.elapsed() < LONGEST && is_heard() {
         let Some(claim) = file.read().ok().flatten() else { break };
         if !waits_for_pull_request(&claim) || claim.further.get(WATCH) != Some(&me) {
             break;
         }
-        if asked.is_none_or(|at| at.elapsed() >= POLL_EVERY) {
+        if asked.is_none_or(|at| at.elapsed() >= pause) {
             asked = Some(Instant::now());
             let order = ClaimOrder::Look { pr: claim.pr_number, branch: claim.branch.clone() };
             match ask::<PullRequestStatus>(file.dir(), order) {
@@ -56,11 +60,18 @@ pub(super) fn run(call: &Call) -> ExitCode {
                     let news = news(&looked, claim.issue_number);
                     let told = claim.further.get(TOLD).and_then(Value::as_str);
                     if let Some(news) = news.filter(|news| told != Some(news)) {
+                        if !is_heard() {
+                            break;
+                        }
                         let kept = file.change(&claim, |claim| {
                             claim.further.insert(TOLD.to_owned(), news.clone().into());
                         });
                         if kept.is_ok() {
                             output::wake(&news);
+                            if !is_heard() {
+                                // It may not have read that: whoever comes next is told.
+                                take_back(&file, told.map(str::to_owned));
+                            }
                             return ExitCode::from(2);
                         }
                     }
@@ -71,6 +82,15 @@ pub(super) fn run(call: &Call) -> ExitCode {
         std::thread::sleep(LOOK);
     }
     ExitCode::SUCCESS
+}
+
+/// What was told last is again what was told before it.
+fn take_back(file: &ClaimFile, before: Option<String>) {
+    let Some(claim) = file.read().ok().flatten() else { return };
+    let _ = file.change(&claim, |claim| match before {
+        Some(before) => drop(claim.further.insert(TOLD.to_owned(), before.into())),
+        None => drop(claim.further.remove(TOLD)),
+    });
 }
 
 /// What is worth waking the model for: an end, not a state on the way.

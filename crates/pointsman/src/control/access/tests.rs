@@ -185,6 +185,7 @@ fn every_request() -> Vec<Request> {
             agent_id: agent_id.clone(),
             checkout: PathBuf::from("/p"),
         }),
+        claim(ClaimOrder::CheckPushed { branch: branch.clone(), checkout: "/".into() }),
         claim(ClaimOrder::Sync { issue: 3, status: "s".into(), agent_id: agent_id.clone() }),
         claim(ClaimOrder::Look { pr: None, branch: branch.clone() }),
         claim(ClaimOrder::Finish { issue: 3, pr: None, branch, agent_id: agent_id.clone() }),

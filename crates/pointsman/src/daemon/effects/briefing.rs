@@ -10,12 +10,15 @@ use pointsman_adapters::phase_file;
 use pointsman_core::forge::Comment;
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Headline, Opening, Review, Task};
 use pointsman_core::words;
-use pointsman_core::words::prompt::{Briefing, Recovery};
+use pointsman_core::words::prompt::{Briefing, KnownWork, Recovery};
 use pointsman_store::{MessageRow, MessageStatus, Store};
 
 use super::{EffectError, EffectPerformer};
+use crate::daemon::clock;
+use crate::daemon::inbound::ThreadReport;
 use crate::daemon::served::{Served, SessionFiles};
 use crate::{formulas, trust};
 
@@ -60,7 +63,7 @@ impl EffectPerformer {
                     recovery.log = served.mirror.log_oneline(base, &given.head)?;
                     recovery.diff_stat = served.mirror.diff_stat(base, &given.head)?;
                     recovery.given_by = Some(given.by.clone());
-                    recovery.work = None;
+                    (recovery.work, recovery.known) = (None, None);
                 }
                 Some(recovery)
             }
@@ -96,7 +99,8 @@ impl EffectPerformer {
         base: &Sha,
     ) -> Result<Recovery, EffectError> {
         let predecessor = task.key.session(generation.saturating_sub(1));
-        let (log, diff_stat) = self.work_so_far(served, task, session_files, base)?;
+        let WorkSoFar { log, diff_stat, files, known } =
+            self.work_so_far(served, task, session_files, base)?;
         let text = |path: &Path| {
             phase_file::read_result_file(path, READ_BACK_BYTES)
                 .ok()
@@ -108,12 +112,22 @@ impl EffectPerformer {
             Review::Approved { .. } | Review::None => Vec::new(),
         };
         let messages = self.read(|store| unread(store, task, generation))?;
-        let work = self.read(|store| store.work_state(&task.key.identity()))?;
+        let mut work = self.read(|store| store.work_state(&task.key.identity()))?;
+        // A program that changed files without a word is further than anybody saw.
+        if let (Some(files), Some(work)) = (files, &mut work) {
+            let observation = Observation::Files(files);
+            if work.observe(&observation, clock::now()) {
+                let workflow = task.key.clone().into();
+                let observations = vec![observation];
+                self.jobs.inbox.report(ThreadReport::Observed { workflow, observations, read_to: None });
+            }
+        }
         Ok(Recovery {
             predecessor,
             handed_over: false,
             given_by: None,
             work,
+            known,
             log,
             diff_stat,
             last_ci: text(&session_files.ci_result),
@@ -130,7 +144,7 @@ impl EffectPerformer {
         task: &Task,
         session_files: &SessionFiles,
         base: &Sha,
-    ) -> Result<(String, String), EffectError> {
+    ) -> Result<WorkSoFar, EffectError> {
         use pointsman_adapters::git::capture;
         let name = format!("refs/pointsman/looks/{}", task.key.issue);
         let Some(refname) = RefName::new(&name) else {
@@ -150,11 +164,34 @@ impl EffectPerformer {
                 None
             }
         };
+        let is_seen = seen.is_some();
         let Some(head) = seen.or_else(|| task.contribution.head().cloned()) else {
-            return Ok(Default::default());
+            // Nothing differs from what the mirror has, and nothing was ever handed in.
+            return Ok(WorkSoFar { known: Some(KnownWork::default()), ..WorkSoFar::default() });
         };
-        Ok((captures.log_oneline(base, &head)?, captures.diff_stat(base, &head)?))
+        let log = captures.log_oneline(base, &head)?;
+        // The look itself is a commit on top, if there was anything that is not committed.
+        let uncommitted = is_seen && log.lines().next().is_some_and(|line| line.ends_with(message));
+        let files = captures.changed_paths(base, &head)?;
+        let known = KnownWork {
+            commits: log.lines().count() - usize::from(uncommitted),
+            files: files.len(),
+            uncommitted,
+            pushed: task.contribution.head().is_some(),
+        };
+        let diff_stat = captures.diff_stat(base, &head)?;
+        Ok(WorkSoFar { log, diff_stat, files: Some(files), known: Some(known) })
     }
+}
+
+/// The work of earlier sessions, seen from a capture of their tree.
+#[derive(Default)]
+struct WorkSoFar {
+    log: String,
+    diff_stat: String,
+    /// Those that differ from main; none if the tree was not looked at.
+    files: Option<Vec<String>>,
+    known: Option<KnownWork>,
 }
 
 /// Whether a message that nobody read is for whoever comes next. A full context is not: it went with

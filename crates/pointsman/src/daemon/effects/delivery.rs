@@ -189,7 +189,9 @@ impl EffectPerformer {
     fn is_between_turns(&self, message: &OutgoingMessage<'_>) -> bool {
         match self.stances.of(&message.session) {
             Some(Activity::AtPrompt) | None => true,
-            Some(Activity::AtWork | Activity::AtDialog { .. }) => false,
+            // No hook reports that a person interrupted a turn; the program's own status does.
+            Some(Activity::AtWork) => self.standing(message).is_some_and(|standing| standing.is_idle),
+            Some(Activity::AtDialog { .. }) => false,
         }
     }
 

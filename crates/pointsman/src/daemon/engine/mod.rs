@@ -17,7 +17,7 @@ use pointsman_core::log;
 use pointsman_core::part::question::{self, Owner};
 use pointsman_core::run::Run;
 use pointsman_core::schedule;
-use pointsman_core::session::work::{Action, Observation, WorkState};
+use pointsman_core::session::work::{Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::snapshot::Unreadable;
 use pointsman_core::task::{self, Order, Refused, Task};
@@ -32,7 +32,7 @@ use pointsman_store::{
 
 use batch::Batch;
 pub use input::{Input, InputKind};
-use records::{begun, change, is_claim, memories, question_changes, registered, remembered};
+use records::{begun, change, memories, question_changes, registered, remembered, seen_of_work};
 
 use super::budget;
 use super::concerns;
@@ -307,8 +307,8 @@ impl Engine {
                     let mut change = change(input, now, event, &before, Ok(&workflow), &logged);
                     change.signals = signals(&before, event, &workflow);
                     change.sessions.extend(registered(&before, &workflow, &rules.config, now));
-                    if is_claim(event) {
-                        change.work_state = self.handed_in(&input.workflow, now)?;
+                    if let Some(seen) = seen_of_work(&before, event, &workflow) {
+                        change.work_state = self.work_after(&input.workflow, &seen, now)?;
                         let shown = change.work_state.as_ref().map(serde_json::to_value);
                         change.signals.extend(shown.map(|s| (Signal::HookUpdated, s.unwrap_or_default())));
                     } else {
@@ -485,13 +485,14 @@ impl Engine {
     }
 
     /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
-    fn handed_in(
+    fn work_after(
         &self,
         id: &WorkflowId,
+        seen: &Observation,
         now: Timestamp,
     ) -> Result<Option<WorkState>, pointsman_store::Error> {
         let Some(mut work) = self.known_work(id)?.flatten() else { return Ok(None) };
-        let news = work.observe(&Observation::Did(Action::Finished), now);
+        let news = work.observe(seen, now);
         Ok(news.then_some(work))
     }
 

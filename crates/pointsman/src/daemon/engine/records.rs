@@ -9,8 +9,8 @@ use pointsman_core::part::session;
 use pointsman_core::role_memory::{self, RoleMemory};
 use pointsman_core::run;
 use pointsman_core::session::budget::Spent;
-use pointsman_core::session::work::WorkState;
-use pointsman_core::task::{self, Refused};
+use pointsman_core::session::work::{Action, Observation, WorkState};
+use pointsman_core::task::{self, Phase, Refused, State};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
 use pointsman_core::workflow::{Event, Workflow};
@@ -99,14 +99,23 @@ pub(super) fn question_changes(
     }
 }
 
-/// Whether the agent signalled a phase.
-pub(super) fn is_claim(event: &Event) -> bool {
-    match event {
-        Event::Task(event) => matches!(event, task::Event::PhaseClaimed { .. }),
-        Event::Run(event) => {
-            matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
-        }
-        Event::Vault(_) | Event::Concern(_) | Event::Role(_) => false,
+/// What an event says about the work itself: the agent handed it in, or it landed. A question or a failure says nothing of
+/// the kind.
+pub(super) fn seen_of_work(before: &Workflow, event: &Event, after: &Workflow) -> Option<Observation> {
+    if let (Workflow::Task(before), Workflow::Task(after)) = (before, after)
+        && before.state != State::Merged
+        && after.state == State::Merged
+    {
+        return Some(Observation::Landed);
+    }
+    let phase = match event {
+        Event::Task(task::Event::PhaseClaimed { phase, .. })
+        | Event::Run(run::Event::Session { told: session::Event::PhaseClaimed { phase, .. }, .. }) => *phase,
+        Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_) => return None,
+    };
+    match phase {
+        Phase::AwaitingCi | Phase::AwaitingReview | Phase::Done => Some(Observation::Did(Action::Finished)),
+        Phase::Escalate | Phase::Failed => None,
     }
 }
 

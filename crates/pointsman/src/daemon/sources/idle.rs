@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman_adapters::headless::TurnState;
 use pointsman_adapters::phase_file;
@@ -13,6 +14,7 @@ use pointsman_core::run::{self, Run};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_core::workflow::{Workflow, WorkflowId};
+use pointsman_store::MessageRow;
 
 use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
@@ -23,6 +25,9 @@ use crate::daemon::served::{Served, SessionFiles};
 
 /// Says in an idle marker that we wrote it, not the agent.
 const OUR_MARK: &str = "seen by pointsman\n";
+
+/// A person who typed into a session is given this time to type on.
+const TYPED_LATELY: Duration = Duration::from_secs(600);
 
 /// The looks that were made so far.
 pub(crate) struct Idle {
@@ -41,11 +46,18 @@ impl Idle {
     /// Looks at every session whose time has come; answers when the next one's comes.
     pub(crate) fn look(&mut self, picture: &WorkflowMap, now: Timestamp) -> Option<Timestamp> {
         let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
-        // A message that waits to be given is somebody's turn, and not the agent's.
+        // A message that waits to be given is somebody's turn, and not the agent's. One that is to hand over must have read
+        // the request, too.
         let waiting = self.world.read(|store| store.unacknowledged(now)).unwrap_or_default();
-        let held: BTreeSet<WorkflowId> =
-            waiting.into_iter().filter(|row| row.tries == 0).map(|row| row.workflow).collect();
-        let watched = |id: &WorkflowId, owner: &Workflow| is_watched(owner) && !held.contains(id);
+        let may_be_unread = |row: &MessageRow| row.tries == 0 || self.acknowledges(row);
+        let unread: BTreeSet<&WorkflowId> =
+            waiting.iter().filter(|row| may_be_unread(row)).map(|row| &row.workflow).collect();
+        let held: BTreeSet<&WorkflowId> =
+            waiting.iter().filter(|row| row.tries == 0).map(|row| &row.workflow).collect();
+        let watched = |id: &WorkflowId, owner: &Workflow| match owner.session().handoff {
+            Some(_) => owner.session().waits_to_hand_over(owner.demand()) && !unread.contains(id),
+            None => is_watched(owner) && !held.contains(id),
+        };
         for (id, owner) in picture.iter().filter(|(id, owner)| watched(id, owner)) {
             let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
@@ -61,8 +73,9 @@ impl Idle {
                     let grown = transcript_length(&session_files);
                     let generation = owner.session().generation;
                     let own = session_files.as_seen_by(generation, &session_files.idle_marker);
-                    let at_prompt = marked_by_agent(&own)
-                        || self.at_prompt(&session, &identity, &session_files, grown > *length);
+                    let at_prompt = (marked_by_agent(&own)
+                        || self.at_prompt(&session, &identity, &session_files, grown > *length))
+                        && !self.is_typed_into(&identity, now);
                     let looked = session::Event::IdleLooked { at_prompt };
                     self.inbox.tell(Input::of_session(id.clone(), generation, looked));
                     if let Workflow::Run(run) = owner {
@@ -75,6 +88,22 @@ impl Idle {
         }
         self.looks = next;
         self.looks.values().map(|(at, _)| *at).min()
+    }
+
+    /// Whether the session of a message says what it has read. Of another one nothing more is heard: it has what was typed.
+    fn acknowledges(&self, row: &MessageRow) -> bool {
+        let session = row.workflow.session(row.generation);
+        let known = self.world.read(|store| store.session(&session));
+        known.is_ok_and(|known| known.is_some_and(|known| known.acknowledges))
+    }
+
+    /// Whether a person typed into its terminal a short while ago: then the next step is theirs.
+    fn is_typed_into(&self, identity: &str, now: Timestamp) -> bool {
+        let typed_at = self.world.drivers.tmux.typed_at(identity).unwrap_or_else(|error| {
+            tracing::debug!(identity, %error, "nobody knows whether a person types");
+            None
+        });
+        typed_at.is_some_and(|at| now.since(at) < TYPED_LATELY)
     }
 
     /// The agent's own idle marker says so, or it waits on its terminal and printed nothing.

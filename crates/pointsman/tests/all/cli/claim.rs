@@ -142,7 +142,17 @@ fn from_claim_to_close(environment: &Environment) {
     assert_eq!(text, "Issue #1 was not closed: pull request #2 is not merged");
     let again = hook(environment, "on-stop", r#"{"stop_hook_active": true}"#);
     assert!(again.ok().stdout.starts_with(r#"{"systemMessage":"#), "no endless talk: {again:?}");
+    // The forge is not asked again so soon, whatever there is to see.
     write_claim(environment, &polled);
+    land(environment, "claude/fix-thing-1");
+    hook(environment, "on-idle", "{}").ok().prints("");
+    let mut rested = polled.clone();
+    rested["last_check_poll"] = "1999-01-01T00:00:00Z".into();
+    write_claim(environment, &rested);
+    let (_, text) = context(&hook(environment, "on-idle", "{}"));
+    assert!(text.starts_with("PR #2 merged!"), "{text}");
+    hook(environment, "on-idle", "{}").ok().prints("");
+    write_claim(environment, &rested);
     land(environment, "claude/fix-thing-1");
     let (_, text) = context(&hook(environment, "on-idle", "{}"));
     assert!(text.starts_with("PR #2 merged! Should I close issue #1?"), "{text}");
@@ -279,11 +289,50 @@ fn without_a_claim_a_merged_branch_suggests_the_next_task() {
     fs::remove_file(environment.shop().join(".agent-claim.json")).unwrap();
     hook(&environment, "on-idle", "{}").ok().prints("");
     land(&environment, "claude/test");
+    hook(&environment, "on-idle", "{}").ok().prints("");
+    let pause_is_over = || fs::remove_dir_all(environment.path("state/idle-looks")).unwrap();
+    pause_is_over();
     let (_, text) = context(&hook(&environment, "on-idle", "{}"));
     assert!(text.starts_with("PR #2 of branch claude/test is merged. Nothing else"), "{text}");
     environment.run(&["forge", "issue", "create", "--title", "Next", "--label", "backlog"]).ok();
+    pause_is_over();
     let (_, text) = context(&hook(&environment, "on-idle", "{}"));
     assert!(text.ends_with("Next on the board: #3 Next. `/claim 3` takes it."), "{text}");
+}
+
+#[test]
+fn claim_done_closes_what_is_merged_and_nothing_else() {
+    let environment = project();
+    environment.run(&["claim", "done"]).code(4);
+    environment.run(&["claim", "1"]).ok();
+    work(&environment, "claude/fix-thing-1");
+    environment.run(&["handoff", "--summary", "Fix it"]).ok();
+    hook(&environment, "on-stop", "{}").ok();
+    environment.run(&["claim", "done"]).code(3).says("pull request #2 is not merged");
+    assert!(environment.shop().join(".agent-claim.json").exists());
+    let mut inside = environment.command(&["claim", "done"]);
+    inside.env("POINTSMAN_SESSION", "dev-shop-1.1");
+    finish(inside, b"").code(3).says("from inside session");
+    land(&environment, "claude/fix-thing-1");
+    assert_eq!(environment.json(&["claim", "done"]), json!({ "issue": 1, "closed": true }));
+    assert_eq!(environment.json(&["forge", "issue", "show", "1"])["state"], "closed");
+    assert!(!environment.shop().join(".agent-claim.json").exists());
+}
+
+#[test]
+fn an_issue_that_is_mine_already_can_be_claimed_from_another_checkout() {
+    let environment = project();
+    environment.run(&["claim", "1"]).ok();
+    let earlier = claim(&environment);
+    fs::remove_file(environment.shop().join(".agent-claim.json")).unwrap();
+    let mut earlier_id = earlier["agent_id"].as_str().unwrap().to_owned();
+    // Of another second.
+    earlier_id.pop();
+    environment.run(&["forge", "board", "set", "1", "--agent", &earlier_id]).ok();
+    environment.run(&["claim", "1"]).ok();
+    environment.run(&["release"]).ok();
+    environment.run(&["forge", "board", "set", "1", "--agent", "somebody-17"]).ok();
+    environment.run(&["claim", "1"]).code(3).says("gives issue #1 to somebody-17");
 }
 
 #[test]

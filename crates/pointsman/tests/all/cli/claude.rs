@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::environment::{Environment, finish, names};
+use super::environment::{Environment, PATIENCE, finish, names};
 
 const THEIRS: &str = "{\n  \"zeta\": true,\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \
     \"type\": \"command\",\n            \"command\": \"say done\"\n          }\n        ]\n      }\n    ]\n  },\n  \
@@ -44,6 +44,77 @@ fn a_users_own_settings_come_and_go_without_a_trace() {
 }
 
 #[test]
+fn a_projects_settings_name_no_place_of_this_machine_and_keep_their_mode_and_their_link() {
+    let environment = Environment::with_project();
+    let dir = environment.shop().join(".claude");
+    fs::create_dir_all(&dir).unwrap();
+    let kept = environment.path("home/dotfiles.json");
+    fs::write(&kept, "{\n    \"zeta\": true\n}\n").unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&kept, dir.join("settings.json")).unwrap();
+    let answer = environment.run(&["claude", "install"]);
+    answer.ok().says("not on your PATH").says("claude install --permissions");
+    let text = fs::read_to_string(&kept).unwrap();
+    assert!(text.contains("\"pointsman hook on-stop\"") && !text.contains("/pointsman"), "{text}");
+    assert!(text.starts_with("{\n    \"zeta\": true,\n    \"hooks\""), "{text}");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(dir.join("settings.json").is_symlink(), "the link stays");
+    assert!(!text.contains("permissions"), "nothing is allowed that nobody asked for");
+    environment.run(&["claude", "install", "--permissions"]).ok();
+    assert!(fs::read_to_string(&kept).unwrap().contains("Bash(pointsman handoff:*)"));
+    environment.run(&["claude", "uninstall"]).ok();
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "{\n    \"zeta\": true\n}\n");
+    fs::remove_file(&kept).unwrap();
+    environment.run(&["claude", "install"]).code(3).says("leads nowhere");
+}
+
+#[test]
+fn the_plugin_has_a_page_of_its_own_that_names_its_commands() {
+    let plugin = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin"));
+    let page = fs::read_to_string(plugin.join("README.md")).unwrap();
+    for file in names(&plugin.join("commands")) {
+        let command = format!("`/{}`", file.trim_end_matches(".md"));
+        assert!(page.contains(&command), "{command} is missing");
+    }
+}
+
+#[test]
+fn a_watch_ends_with_the_program_it_watches_for() {
+    let environment = Environment::with_project();
+    environment.run(&["forge", "issue", "create", "--title", "Fix thing"]).ok();
+    environment.run(&["claim", "1", "--branch", "claude/x"]).ok();
+    environment.git(&["switch", "-q", "-c", "claude/x"]);
+    environment.git(&["commit", "-q", "--allow-empty", "-m", "Work"]);
+    environment.run(&["handoff", "--summary", "Fix it"]).ok();
+    environment.run_with_input(&["hook", "on-stop"], b"{}").ok();
+    // As Claude does it: the hook is the child of a shell, and the shell outlives a killed Claude.
+    let claude = environment.path("home/claude");
+    std::os::unix::fs::symlink("/bin/bash", &claude).unwrap();
+    let script =
+        format!("sh -c '\"{}\" hook watch < /dev/null; true' & wait", env!("CARGO_BIN_EXE_pointsman"));
+    let started = environment.command(&[]);
+    let mut session = std::process::Command::new(&claude);
+    session.args(["-c", &script]).current_dir(environment.shop()).env_clear();
+    session.envs(started.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut session = session.spawn().unwrap();
+    let file = environment.shop().join(".agent-claim.json");
+    let watcher = || -> Option<u64> {
+        let claim: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+        claim["watch_pid"].as_u64()
+    };
+    let pid = pointsman_testkit::eventually("the watch to begin", PATIENCE, watcher);
+    let there = || std::path::Path::new(&format!("/proc/{pid}/exe")).exists();
+    assert!(there());
+    session.kill().unwrap();
+    session.wait().unwrap();
+    pointsman_testkit::eventually("the watch to end", PATIENCE, || (!there()).then_some(()));
+    // What happens from now on is told to the next one.
+    let sha = environment.git(&["rev-parse", "HEAD"]);
+    environment.run(&["forge", "status", "set", &sha, "--context", "ci", "--state", "success"]).ok();
+    finish(environment.command(&["hook", "watch"]), b"{}").code(2).says("CI passed!");
+}
+
+#[test]
 fn broken_settings_are_left_alone() {
     let environment = Environment::with_project();
     let dir = environment.shop().join(".claude");
@@ -59,8 +130,7 @@ fn the_plugin_has_the_hooks_that_install_writes() {
     let environment = Environment::with_project();
     environment.run(&["claude", "install"]).ok();
     let installed = fs::read_to_string(environment.shop().join(".claude/settings.json")).unwrap();
-    let program = env!("CARGO_BIN_EXE_pointsman");
-    let installed: Value = serde_json::from_str(&installed.replace(program, "pointsman")).unwrap();
+    let installed: Value = serde_json::from_str(&installed).unwrap();
     let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin/hooks/hooks.json");
     let plugin: Value = serde_json::from_slice(&fs::read(plugin).unwrap()).unwrap();
     assert_eq!(installed["hooks"], plugin["hooks"]);

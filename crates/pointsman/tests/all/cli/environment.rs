@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Far beyond what anything here takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Directories of its own, and a checkout called `shop` that may or may not be a project.
 pub(crate) struct Environment {

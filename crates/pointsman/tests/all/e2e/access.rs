@@ -179,6 +179,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         claim(
             json!({ "claim": "hand_in", "issue": 1, "branch": "x", "summary": "s", "agent_id": "a", "checkout": "/" }),
         ),
+        claim(json!({ "claim": "check_pushed", "branch": "x", "checkout": "/" })),
         claim(json!({ "claim": "sync", "issue": 1, "status": "s", "agent_id": "a" })),
         claim(json!({ "claim": "look", "pr": null, "branch": "x" })),
         claim(json!({ "claim": "finish", "issue": 1, "pr": null, "branch": "x", "agent_id": "a" })),

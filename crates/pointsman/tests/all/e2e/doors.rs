@@ -166,6 +166,31 @@ fn e2e_doors_a_hook_that_waits_takes_the_message_and_nothing_is_typed() {
 }
 
 #[test]
+fn e2e_doors_after_an_interrupt_the_prompt_takes_what_a_person_says() {
+    let session = session(shop(), &["deaf"]);
+    let (daemon, issue) = (&session.daemon, session.issue);
+    hook(daemon, issue, "UserPromptSubmit", &json!({ "prompt": "work" }));
+    let pid = daemon.session_pid(issue);
+    let status = |status: &str| {
+        let sessions = daemon.session_files(issue).join("agent-1/sessions");
+        fs::create_dir_all(&sessions).unwrap();
+        let status = json!({ "pid": pid, "status": status }).to_string();
+        fs::write(sessions.join(format!("{pid}.json")), status).unwrap();
+    };
+    status("busy");
+    daemon.run(&["session", "send", "1", "Go on."]);
+    daemon.wait_for("it to be held back in the middle of a turn", || {
+        let evidence = daemon.json(&["session", "explain", "1"])["evidence"].to_string();
+        evidence.contains("is held back").then_some(())
+    });
+    assert_eq!(session.heard(), "");
+    // Esc: no hook says so, the prompt is there, and so is the status file.
+    status("idle");
+    session.waits_to_hear("] Answer from the operator");
+    session.waits_for_acknowledgements(1);
+}
+
+#[test]
 fn e2e_doors_where_no_hook_waits_the_message_is_typed() {
     let session = session(shop(), &["deaf"]);
     session.says_done();

@@ -38,3 +38,23 @@ fn e2e_an_agent_that_waits_for_an_answer_is_not_idle() {
     assert!(task["reason"].as_str().unwrap().contains("no use"), "{task}");
     assert_eq!(daemon.session(issue)["pid"], pid);
 }
+
+#[test]
+fn e2e_an_agent_at_whose_terminal_a_person_typed_is_not_idle() {
+    let daemon = shop()
+        .set("dev.concurrency", "2")
+        .set("timing.idle_look", "\"150ms\"")
+        // It waits for its prompt: the looks begin when the person is there.
+        .set("limits.idle_looks", "20")
+        .start();
+    let helped = daemon.file_issue("Helped", "say look over my shoulder\nidle");
+    daemon.wait_session(helped, 1);
+    let mut person = daemon.attach(helped);
+    // Another one, looked at as often, begins later and is given up.
+    let other = daemon.file_issue("Idle", "idle");
+    daemon.wait_state(other, "blocked");
+    assert_eq!(daemon.task(helped)["state"], "working", "{}", daemon.task(helped));
+    assert!(daemon.session(helped)["ended_at"].is_null());
+    person.kill().unwrap();
+    person.wait().unwrap();
+}

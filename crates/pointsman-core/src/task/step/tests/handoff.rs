@@ -257,7 +257,7 @@ fn a_budget_of_the_day_parks_the_task_until_there_is_a_new_one() {
 }
 
 #[test]
-fn a_session_that_is_parked_or_hands_over_may_sit_at_its_prompt() {
+fn a_session_that_is_parked_may_sit_at_its_prompt_and_one_that_hands_over_is_ended_there() {
     let idle = |mut play: Play| {
         for _ in 0..10 {
             let looked = Event::IdleLooked { generation: 1, at_prompt: true };
@@ -270,9 +270,16 @@ fn a_session_that_is_parked_or_hands_over_may_sit_at_its_prompt() {
     let gauge = Gauge { used_permille: 940, source: Source::StatusLine };
     let asked = Play::working().event(Event::ContextMeasured { generation: 1, gauge });
     assert!(asked.task.session.handoff.is_some());
-    idle(asked);
-    // Without such a reason it is what it looks like.
     let looked = || Event::IdleLooked { generation: 1, at_prompt: true };
+    let ended = asked.event(looked()).event(looked()).event(looked()).is(State::Working);
+    assert_eq!(ended.ordered, [Effect::EndSession { generation: 1, exit: Exit::Handoff }]);
+    let next = ended.ended(Exit::Handoff).is(State::Working);
+    assert!(
+        next.ordered.contains(&Effect::StartSession { generation: 2, opening: Opening::Continuation }),
+        "{:?}",
+        next.ordered
+    );
+    // Without such a reason it is what it looks like.
     let asked = Play::working().event(looked()).event(looked()).event(looked()).is(State::Working);
     assert!(asked.task.session.reminded);
     asked.event(looked()).event(looked()).event(looked()).is(State::Blocked);

@@ -171,3 +171,21 @@ fn e2e_r4_4_a_daemon_that_dies_during_a_hand_over_finishes_it() {
     assert_eq!((sessions.len(), &sessions[0]["exit"]), (2, &"handoff".into()), "{sessions:?}");
     assert_in_order(&signals(&daemon, issue), &["HANDOFF_REQUESTED", "AGENT_TERMINATED", "HANDOFF_COMPLETE"]);
 }
+
+#[test]
+fn e2e_r4_4_an_agent_that_was_told_to_hand_over_and_sits_at_its_prompt_is_ended() {
+    // With the usual time-outs: without us it would sit there for a minute, and be called stuck.
+    for agent in ["while read -r line; do :; done", "while read -r line; do echo \"heard: $line\"; done"] {
+        let daemon = shop().set("timing.idle_look", "\"200ms\"").agent(agent).start();
+        let issue = daemon.file_issue_with("Apples", "please");
+        daemon.wait_session(issue, 1);
+        daemon.wait_state(issue, "working");
+        measure_context(&daemon, "dev-shop-1.1", 94);
+        daemon.wait_session(issue, 2);
+        let sessions = daemon.sessions(issue);
+        assert_eq!(sessions[0]["exit"], "handoff", "{sessions:?}");
+        assert_eq!(daemon.task(issue)["attempts"]["restarts"], 0, "a hand-over is no crash");
+        let prompt = daemon.prompt(issue, 2);
+        assert!(prompt.contains("which handed over to you because its context was full"), "{prompt}");
+    }
+}

@@ -102,3 +102,37 @@ fn e2e_ac_2_4_ac_4_3_the_first_five_actions_of_a_successor_repeat_nothing() {
     assert_eq!(first, expected);
     assert!(first.iter().all(|action| !before.contains(action)), "{first:?} after {before:?}");
 }
+
+#[test]
+fn e2e_ac_2_4_a_successor_is_told_what_git_shows_and_not_what_it_looked_like() {
+    let daemon = shop().set("dev.concurrency", "2").start();
+    // Changes files without a word on its terminal, as many programs do.
+    let silent = daemon
+        .file_issue("Silent", "write a.txt 1\nwrite b.txt 2\ncommit Two\nwrite c.txt 3\nsay at work\nhang");
+    daemon.wait_shown(silent, "at work");
+    daemon.kill_session(silent);
+    daemon.wait_session(silent, 2);
+    let prompt = daemon.prompt(silent, 2);
+    let known = "Known from git: 1 commit and 3 changed files that main does not have, not all of it committed; nothing was \
+                 pushed.";
+    assert!(prompt.contains(known), "{prompt}");
+    assert!(prompt.contains("Resume from phase: implementation"), "{prompt}");
+    // Asks at once, and dies before it did anything.
+    let asks = daemon.file_issue("Asks", "phase escalate which one?\nhang");
+    daemon.wait_state(asks, "escalated");
+    daemon.kill_session(asks);
+    daemon.answer(asks, "The first.");
+    daemon.wait_session(asks, 2);
+    let prompt = daemon.prompt(asks, 2);
+    assert!(prompt.contains("Known from git: nothing has been changed yet."), "{prompt}");
+    assert!(!prompt.contains("completion") && !prompt.contains("do not repeat it"), "{prompt}");
+}
+
+#[test]
+fn e2e_r2_3_after_the_landing_the_phase_of_work_is_merged() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", &crate::e2e::clean("apples"));
+    daemon.wait_closed(issue);
+    let explained = daemon.json(&["session", "explain", &issue.to_string()]);
+    assert_eq!(explained["work_state"]["work_phase"], "merged", "{explained}");
+}
