@@ -62,6 +62,47 @@ pub fn read(file: &Path) -> Result<Backup, Error> {
     Ok(Backup { made_at: Timestamp(made_at), databases })
 }
 
+/// Puts a database of a backup in its place. What is there is kept beside it, with its log files; nothing is moved before the
+/// copy was found whole. Answers where it is kept. Nobody may have the database open.
+pub fn restore(file: &Path, name: &str, place: &Path, at: Timestamp) -> Result<Option<PathBuf>, Error> {
+    let failed = failed_to(words::store::READ_BACKUP);
+    let draft = Draft(create_draft(place)?);
+    let archive = open_read_only(file)?;
+    let row: i64 = archive
+        .query_row("SELECT rowid FROM sqlar WHERE name = $1", [name], |row| row.get(0))
+        .map_err(&failed)?;
+    let mut blob = archive.blob_open(MAIN_DB, "sqlar", "data", row, true).map_err(&failed)?;
+    let unwritten = |source| Error::File { path: place.to_owned(), source };
+    let mut copy = fs::OpenOptions::new().write(true).open(&draft.0).map_err(unwritten)?;
+    std::io::copy(&mut blob, &mut copy).and_then(|_| copy.sync_all()).map_err(unwritten)?;
+    drop((blob, copy));
+    let health: String = open_read_only(&draft.0)?
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(&failed)?;
+    if health != "ok" {
+        return Err(Error::Invalid { what: words::store::DAMAGED_BACKUP });
+    }
+    let beside = |path: &Path, ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let kept = beside(place, &format!(".before-restore-{}", at.0 / 1000));
+    // The log files first: a database without its log is an older one, a log without its database is nothing.
+    let mut moved = None;
+    for ending in ["-wal", "-shm", ""] {
+        match fs::rename(beside(place, ending), beside(&kept, ending)) {
+            Ok(()) if ending.is_empty() => moved = Some(kept.clone()),
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(unwritten(source)),
+        }
+    }
+    fs::hard_link(&draft.0, place).map_err(unwritten)?;
+    sync_directory(place)?;
+    Ok(moved)
+}
+
 /// A file that goes with this value.
 struct Draft(PathBuf);
 
@@ -185,6 +226,34 @@ mod tests {
         assert!(is_taken(&make(&file, &sources, Timestamp(2_000)).unwrap_err()));
         assert_eq!(read(&file).unwrap().made_at, Timestamp(1_000));
         assert_eq!(names(&backups), ["one.backup"]);
+    }
+
+    #[test]
+    fn a_database_is_put_back_and_the_one_before_is_kept_with_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pointsman.db");
+        let project = |name: &str| ProjectRow {
+            name: ProjectName::new(name).unwrap(),
+            config_path: format!("/{name}/pointsman.toml").into(),
+            added_at: Timestamp(5),
+            checkout: format!("/{name}").into(),
+        };
+        let mut store = Store::open(&path).unwrap();
+        store.commit(&[change(project("shop"))]).unwrap();
+        let file = dir.path().join("one.backup");
+        let source = Source { name: "pointsman.db".to_owned(), path: path.clone() };
+        make(&file, &[source], Timestamp(1_000)).unwrap();
+        store.commit(&[change(project("till"))]).unwrap();
+        assert_eq!(store.projects().unwrap().len(), 2);
+        drop(store);
+        let kept = restore(&file, "pointsman.db", &path, Timestamp(7_000)).unwrap().unwrap();
+        assert_eq!(Store::open(&path).unwrap().projects().unwrap().len(), 1);
+        assert_eq!(Store::open(&kept).unwrap().projects().unwrap().len(), 2, "nothing is lost");
+        let gone = dir.path().join("gone.db");
+        assert_eq!(restore(&file, "pointsman.db", &gone, Timestamp(8_000)).unwrap(), None);
+        assert_eq!(Store::open(&gone).unwrap().projects().unwrap().len(), 1);
+        restore(&file, "other.db", &gone, Timestamp(9_000)).unwrap_err();
+        assert_eq!(Store::open(&gone).unwrap().projects().unwrap().len(), 1, "it is not touched");
     }
 
     #[test]

@@ -27,3 +27,20 @@ pub struct Database {
     pub name: String,
     pub bytes: u64,
 }
+
+/// The answer to `restore`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    pub path: PathBuf,
+    pub made_at: Time,
+    pub databases: Vec<RestoredDatabase>,
+}
+
+/// A database that was put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredDatabase {
+    /// Its place below the state directory.
+    pub name: String,
+    /// Where the one before is kept; null if there was none.
+    pub kept: Option<PathBuf>,
+}

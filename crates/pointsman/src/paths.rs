@@ -97,6 +97,16 @@ impl Paths {
         self.state.join("backups")
     }
 
+    /// The number of the newest event that the store had: an older store was restored.
+    pub fn newest_event(&self) -> PathBuf {
+        self.state.join("newest-event")
+    }
+
+    /// The mark of databases that were restored and not compared with git and the forge yet.
+    pub fn restored(&self) -> PathBuf {
+        self.state.join("restored")
+    }
+
     /// Variables of services, for those who do not set them in the environment.
     pub fn dotenv(&self) -> PathBuf {
         self.state.join(".env")
@@ -204,6 +214,11 @@ impl ProjectPaths {
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The last numbers that the embedded forge gave out: an older one was restored.
+    pub fn newest_on_forge(&self) -> PathBuf {
+        self.root.join("newest-on-forge")
     }
 
     /// The database of the embedded forge.

@@ -34,3 +34,38 @@ pub fn newest(hours: u64, path: &Path) -> String {
 
 /// None was made yet.
 pub const NONE: &str = "none yet; the daemon makes one a day";
+
+/// Whoever reads the log of a daemon whose database was restored.
+pub const fn reconciled_first() -> &'static str {
+    "a database is older than what it describes: nothing is done until git and the forge were looked at"
+}
+
+/// An issue of a restored forge.
+pub const fn landed_already() -> &'static str {
+    "the issue is closed: its work is on the main branch"
+}
+
+/// An agent that nobody knows.
+pub const fn unrecorded() -> &'static str {
+    "an agent of which there is no record is ended; its working tree stays"
+}
+
+/// A daemon runs, and has the databases open.
+pub const STOP_FIRST: &str = "the daemon runs; run `pointsman down` first";
+
+/// A name that is none of the databases of a backup.
+pub fn not_in_it(name: &str, there: &[String]) -> String {
+    format!("the backup has no {name}, only {}", there.join(", "))
+}
+
+/// A database was put back.
+pub fn restored(name: &str, kept: Option<&Path>) -> String {
+    match kept {
+        Some(kept) => format!("Restored {name}; the one before is {}", kept.display()),
+        None => format!("Restored {name}"),
+    }
+}
+
+/// What comes next.
+pub const AND_NOW: &str =
+    "The next `pointsman up` compares everything with git and the forge before it does anything.";

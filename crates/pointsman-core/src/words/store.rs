@@ -10,6 +10,7 @@ pub const MIGRATE_DATABASE: &str = "migrate the database";
 pub const COPY_DATABASE: &str = "copy the database";
 pub const WRITE_BACKUP: &str = "write a backup";
 pub const READ_BACKUP: &str = "read a backup";
+pub const DAMAGED_BACKUP: &str = "the copy in the backup is damaged";
 pub const BACKUP_TOO_LARGE: &str = "a database is too large for a backup";
 pub const READ_VERSION: &str = "read the database's version";
 pub const LIMIT_DATABASE: &str = "limit the database";

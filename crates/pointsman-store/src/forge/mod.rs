@@ -38,6 +38,33 @@ impl ForgeDatabase {
         database::open_read_only(path, &MIGRATIONS).map(|connection| Self { connection })
     }
 
+    /// The last number and the last comment that were ever given out.
+    pub fn newest(&self) -> Result<(Number, u64)> {
+        let given = |table: &str| {
+            let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = $1";
+            self.connection.prepare_cached(sql)?.query_row([table], |row| whole(row, 0))
+        };
+        let failed = failed_to(words::store::FIND_NUMBER);
+        Ok((given("numbers").map_err(&failed)?, given("comments").map_err(&failed)?))
+    }
+
+    /// Gives out no number up to this one any more: they mean something elsewhere.
+    pub fn skip_numbers(&mut self, upto: Number) -> Result<()> {
+        let transaction = self.begin(words::store::ASSIGN_NUMBER)?;
+        let run = || {
+            let changed = transaction.execute(
+                "UPDATE sqlite_sequence SET seq = $1 WHERE name = 'numbers' AND seq < $1",
+                [Whole(upto)],
+            )?;
+            // The row comes with the first number.
+            let sql = "INSERT INTO sqlite_sequence (name, seq) SELECT 'numbers', $1
+                WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'numbers')";
+            if changed == 0 { transaction.execute(sql, [Whole(upto)]).map(drop) } else { Ok(()) }
+        };
+        run().map_err(failed_to(words::store::ASSIGN_NUMBER))?;
+        transaction.commit().map_err(failed_to(words::store::ASSIGN_NUMBER))
+    }
+
     fn begin(&mut self, operation: &'static str) -> Result<Transaction<'_>> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)

@@ -82,6 +82,18 @@ pub(super) fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("backup", shown([copied.clone()]));
     all.insert("backup list", shown([copied]));
+    let restored = backup::RestoredDatabase {
+        name: text("pointsman.db"),
+        kept: Some("/state/pointsman.db.before-restore-1774224000".into()),
+    };
+    all.insert(
+        "restore",
+        shown([backup::Restored {
+            path: "/state/backups/daily-2026-03-23.backup".into(),
+            made_at: at(),
+            databases: vec![restored.clone(), backup::RestoredDatabase { kept: None, ..restored }],
+        }]),
+    );
     let kept = rescue::Rescue {
         refname: text("refs/pointsman/rescue/dev-shop-3.1/1"),
         kind: text("rescue"),

@@ -52,6 +52,7 @@ mod prompt;
 mod report;
 mod report_page;
 mod rescue;
+mod restore;
 mod roles;
 mod rounds;
 mod run;
@@ -196,6 +197,7 @@ enum Command {
     #[command(subcommand)]
     Rescue(rescue::Command),
     Backup(backup::Arguments),
+    Restore(restore::Arguments),
     Claim(claim::Claiming),
     Handoff(claim::HandOff),
     Release(claim::Release),
@@ -340,6 +342,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Backup(arguments) => arguments.run(&context()?)?,
+        Command::Restore(arguments) => arguments.run(&context()?)?,
         Command::Claim(arguments) => arguments.run(&context()?)?,
         Command::Handoff(arguments) => arguments.run(&context()?)?,
         Command::Release(arguments) => arguments.run(&context()?)?,

@@ -65,6 +65,8 @@ pub(crate) enum ThreadReport {
         inputs: Vec<Input>,
         written: SyncSender<()>,
     },
+    /// The forge of a project was looked at for the first time since the daemon began.
+    ForgeSeen { project: ProjectName },
     /// A merge queue has to stop.
     QueuePaused { project: ProjectName, stopped: Stopped, written: SyncSender<()> },
     /// The main branch was audited.

@@ -46,6 +46,7 @@ mod reader;
 mod reading;
 mod relay;
 mod reports;
+pub(crate) mod restored;
 mod reviews;
 mod runs;
 mod served;

@@ -13,8 +13,9 @@ use super::actions;
 use super::board::{TaskBoard, TaskMap};
 use super::clock;
 use super::effects::EffectPerformer;
-use super::inbound::Inbox;
+use super::inbound::{Inbox, ThreadReport};
 use super::reports::Reports;
+use super::restored;
 use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{
@@ -141,6 +142,7 @@ impl Poller {
             reviews,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
+            seen: BTreeSet::new(),
             main_at: BTreeMap::new(),
             memories: BTreeMap::new(),
             files_at: None,
@@ -164,6 +166,8 @@ pub(super) struct PollSchedule {
     reviews: Arc<Reviews>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
+    /// Projects whose forge was looked at since the daemon began.
+    seen: BTreeSet<ProjectName>,
     main_at: BTreeMap<ProjectName, Timestamp>,
     memories: BTreeMap<ProjectName, forge::ForgeCache>,
     files_at: Option<Timestamp>,
@@ -203,6 +207,11 @@ impl PollSchedule {
                     Ok(inputs) => {
                         served.heard_all();
                         self.inbox.tell_all(inputs);
+                        // After what it showed.
+                        if self.seen.insert(name.clone()) {
+                            self.inbox.report(ThreadReport::ForgeSeen { project: name.clone() });
+                        }
+                        restored::remember_forge(served);
                         self.world.jobs.check_peoples(served, &self.board.workflows());
                         self.world.jobs.enter_peoples(served, &self.board.workflows());
                         self.reviews.look(served);

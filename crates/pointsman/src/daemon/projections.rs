@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::clock;
 use super::own_identity::OwnIdentity;
 use super::projects::read_config;
+use super::restored;
 use crate::{identity, queue_view};
 
 /// Changes that come close together are written together.
@@ -45,11 +46,12 @@ pub(crate) struct Projections {
 }
 
 impl Projections {
-    /// Starts the writer. It ends when the last handle is dropped.
+    /// Starts the writer. It ends when the last handle is dropped. `newest_event` is the file that says how far the store is.
     pub(crate) fn start(
         reader: Store,
         announced: Arc<Announced>,
         own: Option<OwnIdentity>,
+        newest_event: Option<PathBuf>,
     ) -> std::io::Result<Self> {
         let (nudge, nudged) = sync_channel::<()>(1);
         sweep(&reader);
@@ -60,7 +62,8 @@ impl Projections {
                 wake(&touched);
             }
         })?);
-        let mut writer = Writer { reader, announced, own, written, watch: Arc::downgrade(&watch) };
+        let mut writer =
+            Writer { reader, announced, own, newest_event, written, watch: Arc::downgrade(&watch) };
         std::thread::Builder::new().name("projections".to_owned()).spawn(move || {
             loop {
                 match nudged.recv_timeout(LOOK) {
@@ -101,6 +104,7 @@ struct Writer {
     reader: Store,
     announced: Arc<Announced>,
     own: Option<OwnIdentity>,
+    newest_event: Option<PathBuf>,
     written: Written,
     watch: Weak<FileWatch>,
 }
@@ -108,6 +112,9 @@ struct Writer {
 impl Writer {
     fn write_all(&mut self) {
         let own = self.own.as_mut().map(|own| (own.file(), value(own.renewed())));
+        if let (Some(file), Ok(seq)) = (&self.newest_event, self.reader.last_seq()) {
+            restored::remember_store(file, seq);
+        }
         let (projects, agents) = match (self.reader.projects(), self.reader.agents(None, false)) {
             (Ok(projects), Ok(agents)) => (projects, agents),
             (Err(error), _) | (_, Err(error)) => {

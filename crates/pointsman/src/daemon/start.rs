@@ -46,6 +46,7 @@ use super::queue_orders;
 use super::reader::Reader;
 use super::relay::RelayWatch;
 use super::reports::Reports;
+use super::restored;
 use super::runs;
 use super::served::Served;
 use super::session_sockets::SessionSockets;
@@ -99,6 +100,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     paths.create()?;
     may_start(paths)?;
     let _lock = take_over(paths)?;
+    let newest_event = restored::newest_event(paths);
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
@@ -158,6 +160,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             Arc::clone(&world.announced),
             // A command that works on one merge queue is no daemon.
             options.only_queue.is_none().then(|| OwnIdentity::new(paths.state(), turns.clone())),
+            options.only_queue.is_none().then(|| paths.newest_event()),
         )?,
         turns: turns.clone(),
         poller: Arc::clone(&poller),
@@ -182,6 +185,14 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     sweep_drafts(paths, &projects);
     cgroup::sweep();
+    if options.only_queue.is_none() {
+        for project in restored::look(paths, &mut dispatcher.engine, newest_event, &projects)? {
+            jobs.was_restored(&project);
+        }
+        if let Err(error) = restored::end_unrecorded(&world) {
+            tracing::warn!(error = format!("{error:#}"), "agents without a record were not looked for");
+        }
+    }
     if halt::in_force(paths).is_some() {
         // Whoever halted while no daemon ran left everything stopped.
         halt::freeze(paths);

@@ -28,6 +28,7 @@ use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::filing;
 use pointsman_core::forge::{IssueState, PullRequest};
+use pointsman_core::ids::Number;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{self as store, ForgeDatabase};
 
@@ -59,6 +60,21 @@ pub struct EmbeddedForge {
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
+/// The last numbers that a forge gave out. They only grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newest {
+    /// Of an issue or a pull request.
+    pub(crate) number: Number,
+    pub(crate) comment: u64,
+}
+
+impl Newest {
+    /// Whether this is less than what was known.
+    pub(crate) fn is_behind(self, known: Self) -> bool {
+        self.number < known.number || self.comment < known.comment
+    }
+}
+
 impl EmbeddedForge {
     /// Opens the forge of one project. What is missing is made, but empty: [`create`] brings the primary branch.
     pub fn open(
@@ -75,6 +91,17 @@ impl EmbeddedForge {
             primary: primary_branch.to_owned(),
             clock: Box::new(clock),
         })
+    }
+
+    /// The last numbers that its database gave out.
+    pub(crate) fn newest(&self) -> Result<Newest, Error> {
+        let (number, comment) = self.forge_db().newest().map_err(database_error("look how far it is"))?;
+        Ok(Newest { number, comment })
+    }
+
+    /// Gives no issue or pull request a number up to this one.
+    pub(crate) fn skip_numbers(&self, upto: Number) -> Result<(), Error> {
+        self.forge_db().skip_numbers(upto).map_err(database_error("skip numbers"))
     }
 
     /// The number of issues that were filed under a name.

@@ -90,6 +90,7 @@ fn rows(report: ThreadReport) -> Result<Vec<Write>, Box<ThreadReport>> {
         | ThreadReport::Observed { .. }
         | ThreadReport::Relayed { .. }
         | ThreadReport::Passed { .. }
+        | ThreadReport::ForgeSeen { .. }
         | ThreadReport::AskForge { .. }) => return Err(Box::new(report)),
     })
 }

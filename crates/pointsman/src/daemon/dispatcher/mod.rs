@@ -99,7 +99,9 @@ impl Dispatcher {
                     self.until_written("sleep", |d| sleep.look(&mut d.engine, now));
                 }
                 self.sleep = sleep;
-                self.until_written("time", |d| d.engine.tick(now));
+                if !self.engine.is_held() {
+                    self.until_written("time", |d| d.engine.tick(now));
+                }
                 if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
                     self.until_written("messages", |d| d.chase_acknowledgements(now));
                     acknowledgements_at = now.after(LONGEST_SLEEP);

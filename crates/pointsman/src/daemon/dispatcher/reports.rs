@@ -10,6 +10,7 @@ use crate::daemon::inbound::ThreadReport;
 use crate::daemon::notifier::{self, NotifierReport};
 use crate::daemon::queue_orders;
 use crate::daemon::relay;
+use crate::daemon::restored;
 use crate::daemon::runs;
 use crate::daemon::timetable;
 
@@ -108,6 +109,12 @@ impl Dispatcher {
                 let _ = written.send(budgets);
             }
             ThreadReport::Passed { written } => drop(written.send(())),
+            ThreadReport::ForgeSeen { project } => {
+                if self.engine.release(&project) {
+                    tracing::info!("what the forges show was taken in");
+                    restored::all_reconciled(&self.world.paths);
+                }
+            }
             ThreadReport::AskForge { project } => self.poller.ask(&project),
             // These are rows, and were written with the events.
             ThreadReport::VerdictGiven { .. }

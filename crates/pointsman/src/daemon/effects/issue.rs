@@ -115,6 +115,11 @@ impl EffectPerformer {
         let summary = read_summary(&served.session_files(&task.key).summary(task.session.generation));
         let body = words::comment::pull_request(task, summary.as_deref(), &served.config);
         let base = served.primary.as_str();
+        // A daemon with newer records may have brought this very commit to main already.
+        let earlier = served.forge.pull_request_from(&task.contribution.branch, base)?;
+        if let Some(pr) = earlier.filter(|pr| pr.merged && pr.head_sha.as_ref() == task.contribution.head()) {
+            return Ok(Outcome::event(Event::PullRequestOpened { number: pr.number }));
+        }
         let number = served.forge.ensure_pull_request(&task.contribution.branch, base, &title, &body)?;
         Ok(Outcome::event(Event::PullRequestOpened { number }))
     }

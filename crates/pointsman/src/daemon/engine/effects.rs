@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pointsman_core::ids::ProjectName;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{Event, Workflow, WorkflowId};
@@ -48,6 +49,22 @@ impl Engine {
         ours && self.rules.contains_key(id.project())
             && !self.in_flight.contains_key(id)
             && !self.stuck.contains(id)
+            && !self.held.contains(id.project())
+    }
+
+    /// Performs nothing for a project until it is released.
+    pub(in crate::daemon) fn hold(&mut self, project: &ProjectName) {
+        self.held.insert(project.clone());
+    }
+
+    /// The forge of a project was looked at; answers whether it was the last one that was held.
+    pub(in crate::daemon) fn release(&mut self, project: &ProjectName) -> bool {
+        self.held.remove(project) && self.held.is_empty()
+    }
+
+    /// Whether any project is held. No deadline passes until then.
+    pub(in crate::daemon) fn is_held(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// A worker is done with an effect.

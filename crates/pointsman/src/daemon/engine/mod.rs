@@ -58,6 +58,8 @@ pub struct Engine {
     in_flight: BTreeMap<WorkflowId, EffectId>,
     /// Workflows with effects that nobody can perform, because the workflow cannot be read. The effects wait.
     stuck: BTreeSet<WorkflowId>,
+    /// Projects whose records may be older than the world: nothing is performed for them until the forge was looked at.
+    held: BTreeSet<ProjectName>,
     changed: bool,
     /// Whether something happened to runs, which roles and people's answers wait for.
     runs_changed: bool,
@@ -80,6 +82,7 @@ impl Engine {
             rules: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             stuck: BTreeSet::new(),
+            held: BTreeSet::new(),
             changed: true,
             runs_changed: true,
             budgets_at: AT_ONCE,

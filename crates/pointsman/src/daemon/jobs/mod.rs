@@ -68,6 +68,8 @@ struct Running {
     taken: BTreeMap<ProjectName, u32>,
     /// Merges that a forge does not show yet, by pull request; none for a project whose last landings were not looked at.
     unshown: BTreeMap<ProjectName, BTreeMap<Number, Sha>>,
+    /// Projects whose records may be older than their main branch: what happened there is taken as it is, once.
+    restored: BTreeSet<ProjectName>,
     /// Who is told of outcomes.
     outcomes: Option<Outcomes>,
     /// The one entry that `merge-queue process` works on.
@@ -274,6 +276,11 @@ impl Jobs {
     /// Accounts for every commit of the main branch.
     pub(crate) fn audit(self: &Arc<Self>, served: &Arc<Served>) {
         self.submit(format!("audit {}", served.config.name), served, queue::look_at_main);
+    }
+
+    /// The records of this project may be older than its main branch.
+    pub(crate) fn was_restored(&self, project: &ProjectName) {
+        self.lock().restored.insert(project.clone());
     }
 
     /// Whether its forge does not show every merge yet, as far as that was looked at.

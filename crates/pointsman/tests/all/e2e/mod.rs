@@ -55,6 +55,7 @@ mod refusals;
 mod relay;
 pub(crate) mod resilience;
 mod restart;
+mod restored;
 mod review;
 mod review_agent;
 mod roles;

@@ -26,6 +26,7 @@ const LAST_LANDINGS: u32 = 20;
 pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Served>) {
     let look = || -> anyhow::Result<()> {
         let Some(main) = served.forge.branch_head(served.primary.as_str())? else { return Ok(()) };
+        take_as_it_is(jobs, served)?;
         if jobs.read(|store| store.queue_state(&served.config.name))?.audited.as_ref() == Some(&main) {
             return Ok(());
         }
@@ -41,6 +42,28 @@ pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Serve
     if let Err(error) = reverts::look(jobs, served) {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main was not looked at for what is taken back");
     }
+}
+
+/// The records are older than main: whatever landed since was audited by a daemon whose records are gone.
+fn take_as_it_is(jobs: &Jobs, served: &Served) -> anyhow::Result<()> {
+    let project = &served.config.name;
+    if !jobs.lock().restored.contains(project) {
+        return Ok(());
+    }
+    let _held = served.hold_main();
+    served.mirror.fetch_remote()?;
+    let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
+    let after = jobs.read(|store| store.queue_state(project))?.audited;
+    let is_forward = match &after {
+        Some(after) => served.mirror.commit_exists(after)? && served.mirror.is_ancestor(after, &main)?,
+        None => true,
+    };
+    // A main that went back is looked at as always.
+    if is_forward {
+        write_down(jobs, served, Audit { after, upto: main, direct: 0, person: 0, alarm: None });
+    }
+    jobs.lock().restored.remove(project);
+    Ok(())
 }
 
 /// Tells the forge again what it could not be told: after its own trouble, or after ours, when the last landings are
@@ -62,6 +85,7 @@ fn show_merges(jobs: &Jobs, served: &Served) {
 
 /// Audits main up to this commit; false if the queue has to stop for it, or if main has moved on.
 pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Result<bool> {
+    take_as_it_is(jobs, served)?;
     let _held = served.hold_main();
     let line = jobs.read(|store| store.queue_state(&served.config.name))?;
     if line.audited.as_ref() == Some(main) {
