@@ -35,6 +35,19 @@ pub fn parse(body: &str) -> BTreeSet<u64> {
     found
 }
 
+/// Issue numbers that a pull request says it closes, in the words that forges understand: `closes #N`, `fixes #N`, `resolves #N`
+/// and their other forms. Code is never read.
+pub fn closes(text: &str) -> BTreeSet<u64> {
+    let prose = without_code(text);
+    let mut found = BTreeSet::new();
+    for phrase in CLOSING.captures_iter(&prose) {
+        let number = phrase.get(1).expect("the group is not optional");
+        let end = prose[number.end()..].chars().next().map_or(number.end(), |c| number.end() + c.len_utf8());
+        found.extend(references(&prose[number.start()..end]));
+    }
+    found
+}
+
 /// A cycle that leads from `start` back to it: `start` first, each waiting for the next, the last one
 /// waiting for `start`. The shortest, and of these the one with the smallest numbers.
 pub fn cycle_through(graph: &BTreeMap<u64, BTreeSet<u64>>, start: u64) -> Option<Vec<u64>> {
@@ -127,6 +140,12 @@ fn knots(graph: &BTreeMap<u64, BTreeSet<u64>>) -> Vec<Vec<u64>> {
     }
     knots
 }
+
+/// A word that closes an issue, and its number.
+static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[ \t]*:?[ \t]*(#\d+)")
+        .expect("the pattern is fixed and covered by tests")
+});
 
 /// The phrase and the list of references behind it; emphasis and a colon may stand between, and one
 /// line break, but no blank line.

@@ -214,3 +214,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pull_request_names_the_issues_that_it_closes() {
+    for (text, numbers) in [
+        ("Closes #3", &[3][..]),
+        ("This fixes: #4 and resolved #5.", &[4, 5]),
+        ("FIX #6", &[6]),
+        ("See #7; for issue #8", &[]),
+        ("prefix #9, closest #10", &[]),
+        ("closes shop/till#11 and closes #12abc", &[]),
+        ("`closes #13`", &[]),
+    ] {
+        assert_eq!(super::closes(text), numbers.iter().copied().collect(), "{text}");
+    }
+}

@@ -1,6 +1,7 @@
 //! News of the forge, polled again and again: issues, pull requests, reviews, people's comments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::forge::Error;
@@ -118,6 +119,7 @@ pub(crate) fn ask(
 
     let mut of_interest: BTreeSet<Number> = tasks().map(|t| t.key.issue).collect();
     of_interest.extend(open.values().filter(|i| has(&i.labels, BACKLOG)).map(|i| i.number));
+    let mut closing = None;
     for number in of_interest {
         let key = TaskKey { project: served.config.name.clone(), issue: number };
         let issue = match open.get(&number) {
@@ -133,6 +135,18 @@ pub(crate) fn ask(
         }
         wanted.remove(&number);
         let mut open_dependencies = Vec::new();
+        // Somebody is at it already: a second change for the same issue would be thrown away.
+        if issue.state == IssueState::Open
+            && has(&issue.labels, BACKLOG)
+            && is_yet_to_begin(picture.get(&key))
+        {
+            let closing = match &mut closing {
+                Some(closing) => closing,
+                unknown @ None => unknown.insert(closing_changes(served)?),
+            };
+            let others = closing.get(&number).into_iter().flatten();
+            open_dependencies.extend(others.filter(|pr| !wanted.contains(pr)).copied());
+        }
         for dependency in &wanted {
             if !is_closed(served, &open, &mut memory.closed, *dependency)? {
                 open_dependencies.push(*dependency);
@@ -184,6 +198,36 @@ pub(crate) fn ask(
     memory.looks.retain(|key, _| picture.contains_key(key));
     memory.looks.extend(looks);
     Ok(inputs)
+}
+
+/// The open pull requests that say which issue they close, by that issue; those of the daemon's own branches are left out.
+fn closing_changes(served: &Served) -> Result<BTreeMap<Number, Vec<Number>>, Error> {
+    let mut closing: BTreeMap<Number, Vec<Number>> = BTreeMap::new();
+    for pr in served.forge.open_pull_requests()? {
+        for issue in dependencies::closes(&format!("{}\n\n{}", pr.title, pr.body)) {
+            if pr.head != served.config.branch(issue) {
+                closing.entry(issue).or_default().push(pr.number);
+            }
+        }
+    }
+    Ok(closing)
+}
+
+/// Whether no session has worked on it yet.
+fn is_yet_to_begin(task: Option<&Arc<Task>>) -> bool {
+    task.is_none_or(|task| match task.state {
+        State::Backlog | State::WaitingDependencies => true,
+        State::Working
+        | State::AwaitingCi
+        | State::AwaitingReview
+        | State::MergeQueue
+        | State::Escalated
+        | State::Blocked
+        | State::Refused
+        | State::Paused
+        | State::Merged
+        | State::Closed => false,
+    })
 }
 
 /// A dependency is met only if it is known to be closed; a number that names nothing is a question

@@ -58,3 +58,22 @@ fn e2e_a_cycle_is_shown_and_never_started() {
     daemon.wait_closed(third);
     assert!(daemon.sessions(first).is_empty() && daemon.sessions(second).is_empty());
 }
+
+#[test]
+fn e2e_an_issue_that_an_open_pull_request_closes_is_waited_for_and_taken_up_when_that_is_closed() {
+    let daemon = shop().start();
+    let checkout = daemon.checkout();
+    daemon.git_in(&checkout, &["switch", "-q", "-c", "mine"]);
+    daemon.git_in(&checkout, &["commit", "-q", "--allow-empty", "-m", "Mine"]);
+    let forge = daemon.state().join("projects/shop/forge.git");
+    daemon.git_in(&checkout, &["push", "-q", forge.to_str().unwrap(), "mine"]);
+    let create = ["forge", "pr", "create", "--head", "mine", "--title", "Mine", "--body", "Closes #2"];
+    let pr = daemon.json(&create)["number"].as_u64().unwrap();
+    let issue = daemon.file_issue("First", &clean("first"));
+    assert_eq!((pr, issue), (1, 2));
+    let task = daemon.wait_state(issue, "waiting_dependencies");
+    assert!(task["waiting_for"].as_str().unwrap().contains(&format!("#{pr}")), "{task}");
+    assert!(daemon.sessions(issue).is_empty(), "no session was spent");
+    daemon.run(&["forge", "pr", "close", &pr.to_string()]);
+    daemon.wait_closed(issue);
+}
