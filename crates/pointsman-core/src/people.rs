@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::config::Config;
+use crate::config::{Config, ReviewMode, RiskReviewer};
 use crate::words;
 
 /// Longest name of a person or an account.
@@ -178,7 +178,11 @@ impl People {
             ("vault.high_risk_approvals", config.vault.high_risk_approvals),
         ];
         if let Some((key, wanted)) = keys.into_iter().find(|(_, wanted)| *wanted > 1 && *wanted > named) {
-            return Some(words::people::too_few(key, wanted, named));
+            return Some(words::people::too_few(key, &wanted.to_string(), wanted, named));
+        }
+        let two = config.risk.reviewers().into_iter().find(|(_, who)| *who == RiskReviewer::TwoPeople);
+        if let Some((key, who)) = two.filter(|_| config.review.mode == ReviewMode::Risk && named < 2) {
+            return Some(words::people::too_few(key, &format!("\"{who}\""), 2, named));
         }
         let names: BTreeSet<&str> = self.names().collect();
         let stranger = config.vault.people.iter().find(|person| !names.contains(person.as_str()));
@@ -254,10 +258,14 @@ mod tests {
             "[review]\napprovals = 2",
             "[review]\nprotected_approvals = 2",
             "[vault]\nhigh_risk_approvals = 2",
+            "[review]\nmode = \"risk\"\n[risk]\ncritical = \"two_people\"",
         ] {
             for few in [&none, &one] {
                 let why = lacks(few, key).unwrap_or_else(|| panic!("{key}"));
-                assert!(why.contains("approvals = 2"), "{why}");
+                assert!(
+                    why.contains("approvals = 2") || why.contains("risk.critical = \"two_people\""),
+                    "{why}"
+                );
             }
             assert_eq!(lacks(&two, key), None, "{key}");
         }

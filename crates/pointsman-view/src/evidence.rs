@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pointsman_core::artifact::{Manifest, Origin};
+use pointsman_core::config::{Config, RiskClass, RiskReviewer};
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::part::contribution::{Contribution, ReviewMode};
 use pointsman_core::review::{ReceiptLine, Step, Verified};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::words;
@@ -142,6 +144,38 @@ impl Artifacts {
             words::artifact::line(file.from.name(), &file.name, file.bytes, &file.path.to_string_lossy())
         };
         self.files.iter().map(line).chain(self.left_out.iter().cloned()).collect()
+    }
+}
+
+/// The class of risk of a pull request, where that decides who looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    pub class: RiskClass,
+    /// Whom it needs before it may land.
+    pub needs: RiskReviewer,
+    /// Why it is not in a lower class, a sentence each.
+    pub reasons: Vec<String>,
+    /// Whether a person looks at it because it was drawn.
+    pub sampled: bool,
+}
+
+impl Risk {
+    /// The risk of the head of a contribution; none where something else decides who looks, or nobody judged it.
+    pub fn of(part: &Contribution, config: &Config) -> Option<Self> {
+        let (ReviewMode::Risk(reviewers), Some(risk)) = (ReviewMode::new(config), part.risk()) else {
+            return None;
+        };
+        Some(Self {
+            class: risk.class,
+            needs: reviewers.of(Some(risk)),
+            reasons: risk.reasons.clone(),
+            sampled: risk.sampled,
+        })
+    }
+
+    /// Its lines as people read them.
+    pub fn lines(&self) -> Vec<String> {
+        words::risk::lines_of(self.class, self.needs, self.sampled, &self.reasons)
     }
 }
 

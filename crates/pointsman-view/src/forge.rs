@@ -10,7 +10,7 @@ use pointsman_core::task::{ReviewVerdict, State};
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::evidence::{Artifacts, Receipt};
+use crate::evidence::{Artifacts, Receipt, Risk};
 
 /// An issue with its comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,9 @@ pub struct PullRequest {
     /// What was run on it; empty where nobody looked.
     #[serde(default)]
     pub receipt: Vec<Receipt>,
+    /// Its class of risk, if a task is about it and that decides who looks at it.
+    #[serde(default)]
+    pub risk: Option<Risk>,
     /// Files that help with its review.
     #[serde(default)]
     pub artifacts: Artifacts,
@@ -96,6 +99,7 @@ impl PullRequest {
             comments: comments.iter().map(Comment::from).collect(),
             author: pr.author.clone(),
             receipt: Vec::new(),
+            risk: None,
             artifacts: Artifacts::default(),
         }
     }

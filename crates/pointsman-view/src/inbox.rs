@@ -6,7 +6,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::evidence::{Artifacts, Receipt};
+use crate::evidence::{Artifacts, Receipt, Risk};
 
 /// A question to a person, with the commands that settle it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Question {
     /// What was run on the pull request that is to be reviewed.
     #[serde(default)]
     pub receipt: Vec<Receipt>,
+    /// The class of risk of the pull request that is to be reviewed.
+    #[serde(default)]
+    pub risk: Option<Risk>,
     /// Files that help with the review.
     #[serde(default)]
     pub artifacts: Artifacts,
@@ -88,6 +91,7 @@ impl Question {
             outside: Vec::new(),
             refused: Vec::new(),
             receipt: Vec::new(),
+            risk: None,
             artifacts: Artifacts::default(),
             asked_at: asked.asked_at.into(),
             asked: asked.notices,

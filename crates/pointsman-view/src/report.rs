@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pointsman_core::config::RiskClass;
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::report::{Figures, Share, Spread as Spans};
 use pointsman_core::role::Role;
@@ -29,6 +30,8 @@ pub struct Report {
     pub reviews: Reviews,
     pub by_agent: Vec<AgentShare>,
     pub by_role: Vec<RoleShare>,
+    /// Empty unless the risk decides who looks at a change.
+    pub by_class: Vec<ClassShare>,
 }
 
 /// From the first sight of an issue until it landed, in seconds.
@@ -101,6 +104,14 @@ pub struct RoleShare {
     pub work: Work,
 }
 
+/// The landings of one class of risk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassShare {
+    pub class: RiskClass,
+    pub landed: u64,
+    pub reverted: u64,
+}
+
 /// Sessions, and what came of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Work {
@@ -158,6 +169,15 @@ impl Report {
                 .by_role
                 .iter()
                 .map(|(role, share)| RoleShare { role: *role, work: work(share, figures.total) })
+                .collect(),
+            by_class: figures
+                .by_class
+                .iter()
+                .map(|(class, share)| ClassShare {
+                    class: *class,
+                    landed: share.landed,
+                    reverted: share.reverted,
+                })
                 .collect(),
         }
     }

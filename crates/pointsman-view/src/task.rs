@@ -309,7 +309,7 @@ mod tests {
         let policy = contribution::Policy::new(&config);
         let around = OwnerFacts { asked: None, policy: &policy, now: Timestamp(0) };
         task.contribution
-            .happened(&Fact::Pushed { head: Some(&head), protected: &[], secret: None }, &around)
+            .happened(&Fact::Pushed { head: Some(&head), protected: &[], secret: None, risk: None }, &around)
             .unwrap();
         task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
         let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };

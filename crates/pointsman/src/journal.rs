@@ -1,5 +1,7 @@
 //! The events of a span of time, read from the log: for the command, and for the files that roles keep.
 
+use std::collections::BTreeMap;
+
 use pointsman_core::ids::ProjectName;
 use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
@@ -29,6 +31,9 @@ pub(crate) fn read(
         limit: PAGE,
         ..EventFilter::default()
     };
+    let titles: BTreeMap<u64, String> =
+        store.tasks(Some(project))?.into_iter().map(|task| (task.key.issue, task.title)).collect();
+    let titled = |issue: u64| (issue, titles.get(&issue).map_or("", String::as_str));
     let mut found = Vec::new();
     loop {
         let page = store.events(&filter)?;
@@ -36,7 +41,7 @@ pub(crate) fn read(
         filter.since = last.seq;
         let over = last.at >= ends;
         for event in page.iter().filter(|event| event.at >= begins && event.at < ends) {
-            let Some(entry) = entry(&event.kind, event.issue, &event.data) else { continue };
+            let Some(entry) = entry(&event.kind, event.issue.map(titled), &event.data) else { continue };
             if role.is_none_or(|role| role == entry.role) {
                 found.push(Written { at: event.at, issue: event.issue, entry });
             }

@@ -19,7 +19,7 @@ use pointsman_adapters::secret::{
     Dotenv, Secret, Source, private_text, remember, remember_login, remember_named,
 };
 use pointsman_core::board;
-use pointsman_core::config::{Config, ForgeKind, NotifierKind, ReviewMode};
+use pointsman_core::config::{Config, ForgeKind, NotifierKind};
 use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
@@ -99,7 +99,7 @@ impl Tokens {
         };
         match second.find(look, &dotenv) {
             Ok(token) => Ok(Some(token)),
-            Err(error) if review.mode == ReviewMode::Agent => Err(error.into()),
+            Err(error) if config.program_reviews() => Err(error.into()),
             Err(pointsman_adapters::secret::Error::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -160,6 +160,43 @@ pub fn reverting(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Vec<(Sha, S
     Ok(commits.filter_map(|(sha, message)| Some((Sha::new(sha)?, message.to_owned()))).collect())
 }
 
+/// A commit that touched some paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TouchingCommit {
+    pub sha: Sha,
+    /// The address of its author.
+    pub author: String,
+    pub message: String,
+}
+
+/// The last commits up to `upto` that touched one of these paths, newest first; `most` of them. Merges are left out: what they
+/// bring in is there by itself.
+pub fn touching(
+    mirror: &Mirror,
+    upto: &Sha,
+    paths: &[String],
+    most: usize,
+) -> Result<Vec<TouchingCommit>, Error> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let listed = mirror
+        .call("log")
+        .args(["-z", "--no-show-signature", "--no-color", "--no-mailmap", "--no-notes", "--no-patch"])
+        .args(["--encoding=UTF-8", "--no-merges", "--no-renames", "--format=tformat:%H%n%ae%n%B"])
+        .arg(format!("--max-count={most}"))
+        .args([upto.as_str(), "--"])
+        .args(paths)
+        .text();
+    let text = listed.map_err(|error| mirror.explain_failure(error, &[upto]))?;
+    let commit = |told: &str| {
+        let (sha, rest) = told.trim_start_matches('\n').split_once('\n')?;
+        let (author, message) = rest.split_once('\n')?;
+        Some(TouchingCommit { sha: Sha::new(sha)?, author: author.to_owned(), message: message.to_owned() })
+    };
+    Ok(text.split('\0').filter_map(commit).collect())
+}
+
 /// Commits along first parents, oldest first.
 pub(super) struct Range {
     pub(super) shas: Vec<Sha>,

@@ -5,7 +5,10 @@ mod vault;
 use std::path::Component;
 
 use super::document::Document;
-use super::{Config, Error, ForgeHome, MergeEngine, NotifierKind, ReviewMode, Span, branch, sections::Argv};
+use super::{
+    Config, Error, ForgeHome, MergeEngine, NotifierKind, RiskReviewer, RiskRule, RiskWhen, Span, branch,
+    sections::Argv,
+};
 use crate::board;
 use crate::known_secrets::{is_fingerprint, named_fingerprint};
 use crate::sandbox::network::is_entry;
@@ -40,6 +43,7 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.services()?;
     check.notifiers()?;
     check.roles()?;
+    check.risk()?;
     check.hosts()?;
     check.numbers()?;
     check.vault()?;
@@ -315,11 +319,11 @@ impl Check<'_> {
     }
 
     fn roles(&self) -> Result<(), Error> {
-        let Config { review, roles, .. } = self.config;
-        if roles.review.enabled && (review.mode != ReviewMode::Agent || review.command.is_some()) {
+        let Config { roles, .. } = self.config;
+        if roles.review.enabled && !self.config.review_agent() {
             return self.fail("roles.review.enabled", words::config::REVIEW_AGENT_UNUSED);
         }
-        if review.mode == ReviewMode::Agent && review.command.is_none() && !roles.review.enabled {
+        if self.config.review_agent() && !roles.review.enabled {
             return self.fail("roles.review.enabled", words::config::REVIEW_AGENT_MISSING);
         }
         for (name, role) in self.config.roles.iter() {
@@ -329,6 +333,28 @@ impl Check<'_> {
             if let Some(Err(why)) = role.schedule.as_deref().map(Cron::parse) {
                 return self.fail(&format!("roles.{name}.schedule"), why);
             }
+        }
+        Ok(())
+    }
+
+    /// A class is looked at by no fewer than a lower one, and what no rule understood is looked at by a person.
+    fn risk(&self) -> Result<(), Error> {
+        let risk = &self.config.risk;
+        let reviewers = risk.reviewers();
+        for pair in reviewers.windows(2) {
+            let [(lower, fewer), (key, more)] = pair else { continue };
+            if more < fewer {
+                return self.fail(key, words::config::looked_at_by_fewer(lower));
+            }
+        }
+        if let Some((key, _)) = reviewers[2..].iter().find(|(_, who)| *who < RiskReviewer::Person) {
+            return self.fail(key, words::config::NOT_A_PERSON);
+        }
+        if risk.sample > 100 {
+            return self.fail("risk.sample", words::config::not_between(0, 100));
+        }
+        if risk.rules.iter().any(|rule| !is_risk_rule(rule)) {
+            return self.fail("risk.rules", words::config::NOT_A_RISK_RULE);
         }
         Ok(())
     }
@@ -504,4 +530,18 @@ fn is_variable(name: &str) -> bool {
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name.len() <= 128
+}
+
+/// Whether a rule has what it looks at, and nothing that it would ignore.
+fn is_risk_rule(rule: &RiskRule) -> bool {
+    let paths =
+        rule.paths.as_ref().map(|paths| !paths.is_empty() && paths.iter().all(|path| !path.is_empty()));
+    match rule.when {
+        RiskWhen::Paths | RiskWhen::OtherPaths => paths == Some(true) && rule.limit.is_none(),
+        RiskWhen::Lines | RiskWhen::Unproven => paths.is_none() && rule.limit.is_some(),
+        RiskWhen::Reverted => paths.is_none(),
+        RiskWhen::Tests | RiskWhen::Dependencies | RiskWhen::Permissions | RiskWhen::Findings => {
+            paths.is_none() && rule.limit.is_none()
+        }
+    }
 }

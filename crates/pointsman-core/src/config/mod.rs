@@ -42,9 +42,9 @@ pub use numbers::{Health, Limits, Timing};
 pub use port_range::PortRange;
 pub use sections::{
     AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, OutsidePushes, Pr, Review, ReviewMode, RoleSandbox, RoleSettings,
-    Roles, Runtime, SandboxMode, SandboxSettings, Schedule, TreeSettings, Webhook, Webhooks, Woodpecker,
-    Worktree,
+    MergeStyle, NotifierKind, Notify, OutsidePushes, Pr, Review, ReviewMode, Risk, RiskClass, RiskReviewer,
+    RiskRule, RiskWhen, RoleSandbox, RoleSettings, Roles, Runtime, SandboxMode, SandboxSettings, Schedule,
+    TreeSettings, Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use size::Size;
@@ -75,6 +75,8 @@ pub struct Config {
     pub agent: AgentSettings,
     pub roles: Roles,
     pub review: Review,
+    /// The classes of `review.mode = "risk"`.
+    pub risk: Risk,
     pub merge: Merge,
     pub pr: Pr,
     /// How issues are worked on.
@@ -214,9 +216,20 @@ impl Config {
         self.roles.iter().any(|(role, settings)| settings.enabled && self.runtime(role) == Runtime::Tmux)
     }
 
-    /// Whether the review agent decides.
+    /// Whether the review agent decides, about some changes at least.
     pub fn review_agent(&self) -> bool {
-        self.review.mode == ReviewMode::Agent && self.review.command.is_none()
+        self.program_reviews() && self.review.command.is_none()
+    }
+
+    /// Whether the review agent, or a program in its place, decides about some changes.
+    pub fn program_reviews(&self) -> bool {
+        match self.review.mode {
+            ReviewMode::Agent => true,
+            ReviewMode::Risk => {
+                self.risk.reviewers().iter().any(|(_, reviewer)| *reviewer == RiskReviewer::Agent)
+            }
+            ReviewMode::Human | ReviewMode::None => false,
+        }
     }
 
     /// The time zone of the quiet hours: `notify.timezone`, else that of the timetable.
@@ -284,8 +297,7 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     if config.roles.review.enabled && !document.has("review.mode") {
         config.review.mode = ReviewMode::Agent;
     }
-    let by_agent = config.review.mode == ReviewMode::Agent && config.review.command.is_none();
-    if by_agent && !document.has("roles.review.enabled") {
+    if config.review_agent() && !document.has("roles.review.enabled") {
         config.roles.review.enabled = true;
     }
     check::all(&config, &document)?;

@@ -30,7 +30,7 @@ macro_rules! table {
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum $name { $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)* }
 
         impl $name {
@@ -251,6 +251,8 @@ choice! {
         Human = "human",
         /// The review agent, or `review.command` in its place.
         Agent = "agent",
+        /// Whoever the class of the change needs.
+        Risk = "risk",
         None = "none",
     }
 }
@@ -276,6 +278,88 @@ table! {
         token_file: Option<PathBuf>,
         /// Program that prints the token.
         token_command: Option<Argv>,
+    }
+}
+
+choice! {
+    /// A class of risk, lowest first.
+    RiskClass {
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+        Critical = "critical",
+    }
+}
+
+choice! {
+    /// Whom a change needs before it may land, least first.
+    RiskReviewer {
+        Nobody = "nobody",
+        /// The review agent, or `review.command` in its place.
+        Agent = "agent",
+        Person = "person",
+        TwoPeople = "two_people",
+    }
+}
+
+choice! {
+    /// The thing that a rule about risk looks at.
+    RiskWhen {
+        /// A changed file that fits `paths`.
+        Paths = "paths",
+        /// A changed file that fits none of `paths`.
+        OtherPaths = "other_paths",
+        /// More than `limit` changed lines.
+        Lines = "lines",
+        /// Tests that are deleted or switched off.
+        Tests = "tests",
+        /// Files that name dependencies.
+        Dependencies = "dependencies",
+        /// Modes of files, links, submodules, and lines that give rights.
+        Permissions = "permissions",
+        /// The review agent found something, or did not decide.
+        Findings = "findings",
+        /// More than `limit` changes by agents in these files were taken back.
+        Reverted = "reverted",
+        /// Fewer than `limit` changes by agents in these files have landed.
+        Unproven = "unproven",
+    }
+}
+
+table! {
+    /// One rule about risk: it raises a change to its class, or says nothing.
+    RiskRule {
+        when: RiskWhen,
+        class: RiskClass,
+        /// With `*` and `**`; for `paths` and `other_paths`.
+        paths: Option<Vec<String>>,
+        /// For `lines`, `reverted` and `unproven`.
+        limit: Option<u32>,
+    }
+}
+
+table! {
+    /// `[risk]`: the classes of `review.mode = "risk"`, and the rules that put changes into them.
+    Risk {
+        low: RiskReviewer,
+        medium: RiskReviewer,
+        high: RiskReviewer,
+        critical: RiskReviewer,
+        /// How many of a hundred changes of the low class people see all the same.
+        sample: u32,
+        rules: Vec<RiskRule>,
+    }
+}
+
+impl Risk {
+    /// Whom each class needs, lowest class first.
+    pub fn reviewers(&self) -> [(&'static str, RiskReviewer); 4] {
+        [
+            ("risk.low", self.low),
+            ("risk.medium", self.medium),
+            ("risk.high", self.high),
+            ("risk.critical", self.critical),
+        ]
     }
 }
 
@@ -386,6 +470,8 @@ table! {
         phase_dir: PathBuf,
         /// What a session's working tree is.
         worktree: Worktree,
+        /// Whether a person has to accept the agent's plan before it works.
+        plan: bool,
     }
 }
 

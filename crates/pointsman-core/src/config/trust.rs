@@ -91,8 +91,13 @@ impl Trust {
     /// The settings of `now` that nobody has accepted. A limit that is lowered needs nobody.
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
+        let defaults = entries(&Config::default());
         for key in union(&self.keys, &now.keys) {
             let (before, after) = (self.keys.get(key), now.keys.get(key));
+            // An earlier version did not know this key, and worked like its default.
+            if before.is_none() && after == defaults.get(key) {
+                continue;
+            }
             let Some(power) = power(key).filter(|_| before != after && !is_lowered(key, before, after))
             else {
                 continue;
@@ -163,7 +168,7 @@ pub fn power(key: &str) -> Option<Power> {
         ["woodpecker", "url" | "repo_id"] | ["matrix", "homeserver" | "room"] => Some(Power::Reaches),
         ["webhook", "url"] | ["webhooks", "listen"] => Some(Power::Reaches),
         _ if last.ends_with("_env") || last.ends_with("_file") => Some(Power::Reaches),
-        ["sandbox", ..] | ["roles", _, "sandbox", ..] | ["review", ..] => Some(Power::Loosens),
+        ["sandbox", ..] | ["roles", _, "sandbox", ..] | ["review" | "risk", ..] => Some(Power::Loosens),
         ["merge", "protected" | "outside_pushes"] | ["ci", "kind" | "required"] => Some(Power::Loosens),
         ["dev", "worktree"] | ["matrix", "people"] | ["tree", "ports" | "port_range"] => Some(Power::Loosens),
         ["budget", ..] | ["roles", _, "budget", ..] | ["limits", _] => Some(Power::Spends),
@@ -256,6 +261,18 @@ mod tests {
 
     fn trust(text: &str) -> Trust {
         Trust::of(&config(text), &BTreeMap::new())
+    }
+
+    #[test]
+    fn a_key_that_an_earlier_version_did_not_know_is_no_change_while_it_has_its_default() {
+        let mut earlier = trust("");
+        earlier.keys.retain(|key, _| !key.starts_with("risk."));
+        assert!(earlier.keys.len() < trust("").keys.len());
+        assert_eq!(earlier.differences(&trust("")), []);
+        let looser = earlier.differences(&trust("risk.sample = 0"));
+        assert_eq!(looser.iter().map(|found| found.key.as_str()).collect::<Vec<_>>(), ["risk.sample"]);
+        let in_force = earlier.in_force(&config("risk.sample = 0")).unwrap();
+        assert_eq!(in_force.risk.sample, Config::default().risk.sample);
     }
 
     #[test]

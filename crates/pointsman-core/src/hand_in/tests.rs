@@ -215,7 +215,10 @@ impl Garden {
 
     fn pushed(&mut self, id: u64) {
         let head = self.run(id).hand_in.as_ref().unwrap().files.commit.clone();
-        self.hears(id, contribution::Event::Pushed { head: Some(head), protected: vec![], secret: None });
+        self.hears(
+            id,
+            contribution::Event::Pushed { head: Some(head), protected: vec![], secret: None, risk: None },
+        );
     }
 
     fn opened(&mut self, id: u64) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::config::RiskClass;
 use crate::ids::{Number, ProjectName, Sha};
 use crate::log::{self, Entry, TaskEntry};
 use crate::part::question::Kind;
@@ -59,6 +60,10 @@ struct History {
     /// The time that it spent in each state until it landed.
     stages: BTreeMap<State, Duration>,
     landed: Option<Timestamp>,
+    /// The class of risk of its head, where that decides who looks at it.
+    class: Option<RiskClass>,
+    /// The class that it is in if the review agent finds something.
+    findings: Option<RiskClass>,
     /// Times that it was handed back: red CI, change requests, and what the merge queue returned.
     returned: u32,
 }
@@ -78,6 +83,8 @@ pub struct Counter {
     judged: (u64, u64),
     reverts: u64,
     reverted: BTreeSet<Issue>,
+    /// Landings that were taken back, by their class of risk.
+    reverted_by_class: BTreeMap<RiskClass, u64>,
     /// The last act of each person.
     acts: BTreeMap<String, Timestamp>,
     person: Duration,
@@ -131,6 +138,14 @@ pub struct Share {
     pub spent: Spent,
 }
 
+/// The landings of one class of risk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassShare {
+    pub landed: u64,
+    /// Landings that were taken back, whenever they landed.
+    pub reverted: u64,
+}
+
 /// The figures of a span of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
@@ -149,6 +164,8 @@ pub struct Figures {
     pub reviews: Reviews,
     pub by_agent: BTreeMap<Option<String>, Share>,
     pub by_role: BTreeMap<Role, Share>,
+    /// Empty where the risk does not decide who looks.
+    pub by_class: BTreeMap<RiskClass, ClassShare>,
     /// How many issues landed on each day, by the number of days since the beginning.
     pub landed_by_day: BTreeMap<u64, u64>,
 }
@@ -167,6 +184,7 @@ impl Counter {
             judged: (0, 0),
             reverts: 0,
             reverted: BTreeSet::new(),
+            reverted_by_class: BTreeMap::new(),
             acts: BTreeMap::new(),
             person: Duration::ZERO,
         }
@@ -192,7 +210,12 @@ impl Counter {
         match entry {
             Entry::LandingReverted { issue, .. } if counts => {
                 self.reverts += 1;
-                self.reverted.extend(logged.project.cloned().zip(*issue));
+                let issue = logged.project.cloned().zip(*issue);
+                let class = issue.as_ref().and_then(|issue| self.issues.get(issue)?.class);
+                if let Some(class) = class {
+                    *self.reverted_by_class.entry(class).or_default() += 1;
+                }
+                self.reverted.extend(issue);
             }
             Entry::QuestionSettled(log::Question { kind, settled: Some(settled), .. }) => {
                 // A review is counted as such.
@@ -257,7 +280,16 @@ impl Counter {
             }
             self.history(issue, at).returned += u32::from(red);
         }
+        if let Event::BranchSynced { head: Some(_), risk, .. } = event {
+            let history = self.history(issue, at);
+            history.class = risk.as_ref().map(|risk| risk.class);
+            history.findings = risk.as_ref().map(|risk| risk.findings);
+        }
         if let Event::ReviewPosted { sha, verdict, by, by_agent, .. } = event {
+            if *by_agent && *verdict == ReviewVerdict::Discuss {
+                let history = self.history(issue, at);
+                history.class = history.class.max(history.findings);
+            }
             self.reviewed(issue, at, (sha, *verdict), (!by_agent).then_some(by));
         }
         if let Event::QueueReported {
@@ -333,6 +365,13 @@ impl Counter {
         for at in landed.values().filter_map(|history| history.landed) {
             *landed_by_day.entry(at.since(since).as_secs() / 86_400).or_insert(0) += 1;
         }
+        let mut by_class: BTreeMap<RiskClass, ClassShare> = BTreeMap::new();
+        for class in landed.values().filter_map(|history| history.class) {
+            by_class.entry(class).or_default().landed += 1;
+        }
+        for (class, count) in &self.reverted_by_class {
+            by_class.entry(*class).or_default().reverted = *count;
+        }
         let given_up = |issue: &Issue| {
             self.issues.get(issue).is_some_and(|history| {
                 let over =
@@ -394,6 +433,7 @@ impl Counter {
             reviews: self.reviews,
             by_agent,
             by_role,
+            by_class,
             landed_by_day,
         }
     }

@@ -197,3 +197,34 @@ fn an_issue_that_begins_anew_has_a_new_history() {
     assert_eq!((figures.issues_landed, figures.first_pass_rate), (1, Some(1.0)));
     assert_eq!(figures.lead_time, Some(Spread { p50: MINUTE * 10, p90: MINUTE * 10 }));
 }
+
+#[test]
+fn landings_and_reverts_are_counted_by_class_of_risk() {
+    use crate::config::RiskClass::{High, Low, Medium};
+    use crate::report::ClassShare;
+    use crate::review::Risk;
+    let pushed = |digit, class| Event::BranchSynced {
+        head: Some(sha(digit)),
+        protected: vec![],
+        risk: Some(Risk { class, reasons: vec![], sampled: false, findings: High }),
+        secret: None,
+    };
+    let mut log = Log::since(5);
+    log.task(1, 1, pushed('a', Low), State::MergeQueue)
+        .lands(2, 1, 'a')
+        .task(6, 2, pushed('b', Low), State::MergeQueue)
+        .lands(7, 2, 'b')
+        .task(8, 3, pushed('c', Medium), State::AwaitingReview)
+        .review(9, 3, 'c', ReviewVerdict::Discuss, "agent")
+        .review(10, 3, 'c', ReviewVerdict::Approve, "ann")
+        .lands(11, 3, 'c')
+        .entry(12, &Entry::LandingReverted { sha: sha('a'), by: sha('f'), issue: Some(1), pr: None })
+        .entry(13, &Entry::LandingReverted { sha: sha('c'), by: sha('e'), issue: Some(3), pr: None });
+    let figures = log.finish(&[]);
+    let told: Vec<_> = figures.by_class.iter().map(|(class, share)| (*class, *share)).collect();
+    assert_eq!(
+        told,
+        [(Low, ClassShare { landed: 1, reverted: 1 }), (High, ClassShare { landed: 1, reverted: 1 }),],
+        "the first landed before, and the third was raised by what the review agent found"
+    );
+}

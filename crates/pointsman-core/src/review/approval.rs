@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{Config, ReviewMode};
+use super::risk::{Reviewers, Risk};
+use crate::config::{Config, ReviewMode, RiskReviewer};
 use crate::forge::Review;
 use crate::ids::Sha;
 use crate::part::contribution::{self, Approvals};
@@ -19,14 +20,19 @@ pub enum Required {
 }
 
 impl Required {
-    /// The approval that a project requires of a change, which may touch protected paths.
-    pub fn of(config: &Config, touches_protected: bool) -> Self {
+    /// The approval that a project requires of a change, which may touch protected paths. Its risk counts where that decides.
+    pub fn of(config: &Config, touches_protected: bool, risk: Option<&Risk>) -> Self {
         let mode = contribution::ReviewMode::new(config);
-        let people = Approvals::new(config).needed(mode, touches_protected);
+        let people = Approvals::new(config).needed(mode, touches_protected, risk);
         match (touches_protected, config.review.mode) {
             (true, _) | (false, ReviewMode::Human) => Self::People(people),
             (false, ReviewMode::Agent) => Self::Anybody,
             (false, ReviewMode::None) => Self::Nothing,
+            (false, ReviewMode::Risk) => match Reviewers::new(&config.risk).of(risk) {
+                RiskReviewer::Nobody => Self::Nothing,
+                RiskReviewer::Agent => Self::Anybody,
+                RiskReviewer::Person | RiskReviewer::TwoPeople => Self::People(people),
+            },
         }
     }
 }
@@ -131,7 +137,7 @@ mod tests {
     fn protected_paths_need_a_person_in_every_mode() {
         let of = |keys: &str, touches_protected| {
             let text = format!("name = \"shop\"\n[review]\n{keys}");
-            Required::of(&Config::parse(&text, "pointsman.toml").unwrap(), touches_protected)
+            Required::of(&Config::parse(&text, "pointsman.toml").unwrap(), touches_protected, None)
         };
         let agent = "command = [\"./review.sh\"]";
         for keys in ["", agent, "mode = \"none\""] {
@@ -144,5 +150,7 @@ mod tests {
         assert_eq!(of("approvals = 2", true), Required::People(2));
         assert_eq!(of(agent, false), Required::Anybody);
         assert_eq!(of("mode = \"none\"", false), Required::Nothing);
+        assert_eq!(of("mode = \"risk\"", false), Required::People(1), "nobody judged it");
+        assert_eq!(of("mode = \"risk\"\nprotected_approvals = 2", true), Required::People(2));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::patch::{Change, Hunk, Kind, parse_hunks};
+use super::patch::{Change, Hunk, Kind, diff_sections, parse_hunks, path_of};
 use super::paths::{is_code, is_test, protected};
 use super::secrets::{Secret, secrets};
 use crate::config::Config;
@@ -134,18 +134,7 @@ impl Scope {
     fn of(change: &Change, asked: &str) -> Self {
         let (added, removed) = change.size();
         let named = named_paths(asked);
-        let covered = |path: &str| {
-            named.iter().any(|name| {
-                let name = name.trim_end_matches('/');
-                path == name || path.starts_with(&format!("{name}/")) || path.ends_with(&format!("/{name}"))
-            })
-        };
-        let outside = match named.is_empty() {
-            true => Vec::new(),
-            false => {
-                paths(change).filter(|path| !covered(path) && !is_test(path)).map(str::to_owned).collect()
-            }
-        };
+        let outside = outside(&named, paths(change));
         Self {
             files: change.files.len(),
             added,
@@ -160,6 +149,32 @@ impl Scope {
     pub fn is_large(&self) -> bool {
         self.added + self.removed > LARGE
     }
+}
+
+/// The paths that none of the named ones covers, tests aside; none if nothing is named.
+fn outside<'p>(named: &[String], paths: impl Iterator<Item = &'p str>) -> Vec<String> {
+    let covered = |path: &str| {
+        named.iter().any(|name| {
+            let name = name.trim_end_matches('/');
+            path == name || path.starts_with(&format!("{name}/")) || path.ends_with(&format!("/{name}"))
+        })
+    };
+    if named.is_empty() {
+        return Vec::new();
+    }
+    paths.filter(|path| !covered(path) && !is_test(path)).map(str::to_owned).collect()
+}
+
+/// A unified diff with the files first that lie outside of the paths that a text names, and those files. Where it names none, the
+/// diff is as it was.
+pub fn outside_first(diff: &str, asked: &str) -> (String, Vec<String>) {
+    let named = named_paths(asked);
+    let sections: Vec<(&str, Option<&str>)> = diff_sections(diff).map(|part| (part, path_of(part))).collect();
+    let outside = outside(&named, sections.iter().filter_map(|(_, path)| *path));
+    let is_outside = |path: Option<&str>| path.is_some_and(|path| outside.iter().any(|known| known == path));
+    let (first, rest): (Vec<_>, Vec<_>) = sections.into_iter().partition(|(_, path)| is_outside(*path));
+    let ordered: String = first.into_iter().chain(rest).map(|(part, _)| part).collect();
+    (ordered, outside)
 }
 
 /// What looks like a path in a text: something with a slash or an ending, in code or alone.
@@ -197,7 +212,7 @@ static SWITCHES_OFF: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(off).expect("a constant that the tests compile")
 });
 
-fn fewer_tests(change: &Change) -> Vec<String> {
+pub(super) fn fewer_tests(change: &Change) -> Vec<String> {
     let mut found = Vec::new();
     for file in &change.files {
         let count = |lines: fn(&Hunk) -> &Vec<String>, what: &Regex| {

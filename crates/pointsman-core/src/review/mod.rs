@@ -6,6 +6,7 @@
 //!   conclusions from these without a model
 //! * `approval`: whose review counts, and for what
 //! * `comments`: comments on lines, and what became of them
+//! * `risk`: the class of a change, and whom it needs
 //! * `receipt`: what was run on a contribution, and with what result
 //! * `answer`: the strict reader of a reviewer's answer; `outcome`: what is posted. Facts can only make it more
 //!   careful
@@ -21,18 +22,20 @@ mod patch;
 mod paths;
 mod plan;
 mod receipt;
+mod risk;
 mod secrets;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Finding, FollowUp, Verdict};
 pub use approval::{Accounts, Required, is_approved};
-pub use facts::{Facts, Landed, RevertedWork, Scope};
+pub use facts::{Facts, Landed, RevertedWork, Scope, outside_first};
 pub use outcome::{Outcome, follow_ups, outcome};
-pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
+pub use patch::{Change, File, Hunk, Kind, Mode, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, may_hold_secrets, path_matches, protected};
 pub use plan::{Attempt, Ci, Next, ReviewFacts, closes, plan};
 pub use receipt::{GateRun, ReceiptLine, SetupRun, Step, Verified, receipt};
+pub use risk::{Past, Record, Reviewers, Risk, RiskFacts};
 pub use secrets::{Secret, SecretKind, blank_secrets, secrets, secrets_in};
 
 /// The role whose sessions review.

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use super::answer::{Answer, FollowUp, Verdict};
 use super::facts::Facts;
+use crate::config::{Config, ReviewMode, RiskWhen};
 use crate::forge::Issue;
 use crate::task::ReviewVerdict;
+use crate::words;
 
 /// The review that is posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +18,15 @@ pub struct Outcome {
 }
 
 /// Weighs a reviewer's answer against the facts: an approval of what needs a person is a question to one.
-pub fn outcome(answer: &Answer, facts: &Facts) -> Outcome {
-    let needs_person = facts.needs_person();
+///
+/// Where the risk decides who looks, so is an approval with findings, if the project's rules name them.
+pub fn outcome(answer: &Answer, facts: &Facts, config: &Config) -> Outcome {
+    let by_findings = config.review.mode == ReviewMode::Risk
+        && config.risk.rules.iter().any(|rule| rule.when == RiskWhen::Findings);
+    let findings =
+        (by_findings && !answer.findings.is_empty()).then(|| words::risk::findings(answer.findings.len()));
+    let all: Vec<String> = facts.needs_person().into_iter().chain(findings).collect();
+    let needs_person = (!all.is_empty()).then(|| all.join("; "));
     match (answer.verdict, &needs_person) {
         (Verdict::Approve, Some(_)) => Outcome { verdict: ReviewVerdict::Discuss, needs_person },
         (verdict, _) => Outcome { verdict: verdict.plain(), needs_person: None },

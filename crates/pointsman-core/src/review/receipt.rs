@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::ids::Sha;
 use crate::part::contribution::{Approvals, Ci, Contribution, Review, ReviewMode};
 use crate::words;
@@ -127,7 +127,7 @@ fn of_ci(part: &Contribution, config: &Config) -> ReceiptLine {
 
 fn of_review(part: &Contribution, config: &Config) -> ReceiptLine {
     let needed = part.approvals_needed(Approvals::new(config), ReviewMode::new(config));
-    let nobody = config.review.mode == config::ReviewMode::None && part.protected().is_empty();
+    let nobody = part.judge(ReviewMode::new(config)) == ReviewMode::None && part.protected().is_empty();
     let (result, text) = match part.review() {
         Review::Approved { by } => (Verified::Passed, words::receipt::approved(by)),
         Review::ChangesRequested { by, .. } => (Verified::Failed, words::receipt::changes_requested(by)),
@@ -190,7 +190,8 @@ mod tests {
         let around = OwnerFacts { asked: None, policy: &policy, now: Timestamp(1) };
         let mut part = Contribution::new("pointsman/issue-3".to_owned());
         let head = sha('a');
-        part.happened(&Fact::Pushed { head: Some(&head), protected: &[], secret: None }, &around).unwrap();
+        part.happened(&Fact::Pushed { head: Some(&head), protected: &[], secret: None, risk: None }, &around)
+            .unwrap();
         for fact in facts {
             part.happened(fact, &around).unwrap();
         }

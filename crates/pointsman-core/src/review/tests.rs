@@ -21,7 +21,8 @@ fn file(path: &str, kind: Kind, removed: &[&str], added: &[&str]) -> File {
     let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
     let hunk = Hunk { at: 7, removed: lines(removed), added: lines(added) };
     let hunks = if hunk.removed.is_empty() && hunk.added.is_empty() { Vec::new() } else { vec![hunk] };
-    File { path: path.to_owned(), kind, hunks }
+    let mode = Mode { before: 0o100_644, after: 0o100_644 };
+    File { path: path.to_owned(), kind, hunks, mode, is_opaque: false }
 }
 
 fn facts(files: Vec<File>) -> Facts {
@@ -365,7 +366,7 @@ fn facts_make_a_verdict_more_careful_and_never_less() {
         (Verdict::Approve, &secret, ReviewVerdict::Discuss, true),
     ];
     for (said, facts, verdict, person) in table {
-        let outcome = outcome(&answer(said), facts);
+        let outcome = outcome(&answer(said), facts, &Config::default());
         assert_eq!(
             (outcome.verdict, outcome.needs_person.is_some()),
             (verdict, person),
@@ -492,7 +493,7 @@ fn a_posted_review_tells_facts_first_and_no_mark_of_others() {
     said.review_markdown = "<!-- pointsman:claimed -->\nAll fine.\u{202e}".to_owned();
     said.findings.push(Finding { file: "a`b.rs".to_owned(), line: Some(3), text: "odd\nvery".to_owned() });
     let known = facts(vec![file("ci.sh", Kind::Changed, &["false"], &["true"])]);
-    let outcome = outcome(&said, &known);
+    let outcome = outcome(&said, &known, &Config::default());
     let text = crate::words::review::posted(&said, &outcome, &known, &[8, 9], &sha('c'));
     insta::assert_snapshot!(text, @r"
     **A person has to decide:** it changes protected paths (ci.sh). The reviewer itself would approve.
@@ -520,7 +521,7 @@ fn a_posted_review_tells_facts_first_and_no_mark_of_others() {
     ");
     assert!(crate::words::review::gist(&text).starts_with("**A person has to decide:**"));
     let plain = facts(vec![file("a.rs", Kind::Added, &[], &["x"])]);
-    let outcome = super::outcome(&said, &plain);
+    let outcome = super::outcome(&said, &plain, &Config::default());
     let text = crate::words::review::posted(&said, &outcome, &plain, &[], &sha('c'));
     assert!(
         text.starts_with("**Facts**") && crate::words::review::gist(&text).starts_with("good &lt;!--"),
@@ -536,7 +537,13 @@ fn a_posted_review_calls_nobody() {
     said.review_markdown = "cc @org/team".to_owned();
     said.findings.push(Finding { file: "a.rs".to_owned(), line: None, text: "ask @bob".to_owned() });
     let known = facts(vec![file("a.rs", Kind::Added, &[], &["x"])]);
-    let text = crate::words::review::posted(&said, &outcome(&said, &known), &known, &[], &sha('c'));
+    let text = crate::words::review::posted(
+        &said,
+        &outcome(&said, &known, &Config::default()),
+        &known,
+        &[],
+        &sha('c'),
+    );
     assert_eq!((text.matches('@').count(), text.matches("@\u{200b}").count()), (3, 3), "{text}");
     let followup = FollowUp { title: "Old".to_owned(), body: "@ann broke it".to_owned() };
     assert!(crate::words::review::follow_up(&followup, 4).starts_with("@\u{200b}ann"));
@@ -546,4 +553,17 @@ fn a_posted_review_calls_nobody() {
 fn the_gist_of_a_review_has_no_hidden_mark() {
     let body = "Please split it.\n\n<!-- reviewed: 0000 -->\n";
     assert_eq!(crate::words::review::gist(body), "Please split it.");
+}
+
+#[test]
+fn a_diff_begins_with_the_files_that_the_issue_does_not_name() {
+    let part = |path: &str| {
+        format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-x\n+diff --git y\n")
+    };
+    let diff = format!("{}{}{}", part("src/till.rs"), part("tests/till.rs"), part("ci.sh"));
+    let (ordered, outside) = outside_first(&diff, "Mend `src/till.rs`, please");
+    assert_eq!(outside, ["ci.sh"]);
+    assert_eq!(ordered, format!("{}{}{}", part("ci.sh"), part("src/till.rs"), part("tests/till.rs")));
+    assert_eq!(outside_first(&diff, "Mend the till"), (diff.clone(), vec![]), "it names no path");
+    assert_eq!(outside_first("", "src/a.rs"), (String::new(), vec![]));
 }

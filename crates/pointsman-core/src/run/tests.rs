@@ -46,7 +46,7 @@ fn ended(generation: u32) -> Event {
 
 fn claimed(generation: u32, phase: Phase, reason: Option<&str>) -> Event {
     let reason = reason.map(str::to_owned);
-    told(generation, session::Event::PhaseClaimed { phase, reason, refusal: None })
+    told(generation, session::Event::PhaseClaimed { phase, reason, refusal: None, plan: None })
 }
 
 fn done(generation: u32, step: &str) -> Event {

@@ -8,6 +8,7 @@ use crate::ids::{Number, Sha};
 use crate::known_secrets::FoundSecrets;
 use crate::part::contribution::{self, CiVerdict, PrFact, QueueOutcome, ReviewVerdict};
 use crate::part::session;
+use crate::review::Risk;
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Symptom};
 use crate::time::Timestamp;
@@ -68,6 +69,9 @@ pub enum Event {
         reason: Option<String>,
         /// A refusal found in the summary file.
         refusal: Option<Refusal>,
+        /// The plan found in the plan file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
     },
     /// The phase file is not one, or says something unknown.
     PhaseRejected {
@@ -83,6 +87,9 @@ pub enum Event {
         /// The paths it changes that need a person's approval.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         protected: Vec<String>,
+        /// Its risk, where that decides who looks at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        risk: Option<Risk>,
         /// What is or looks like a secret in it. Without a head, it is why nothing was pushed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<FoundSecrets>,
@@ -137,6 +144,13 @@ pub enum Event {
     /// A person wants the set-up tried again.
     SetupRetried {
         by: String,
+    },
+    /// A person says yes or no to the agent's plan.
+    PlanDecided {
+        by: String,
+        accepted: bool,
+        /// Why not.
+        reason: String,
     },
     /// The task's sessions have these ports, and no others; none after its tree is gone.
     PortsAssigned {
@@ -259,8 +273,8 @@ impl Event {
             Told::NotStarted { error } => Self::SessionNotStarted { generation, error },
             Told::Ended { exit, tail } => Self::SessionEnded { generation, exit, tail },
             Told::IdleLooked { at_prompt } => Self::IdleLooked { generation, at_prompt },
-            Told::PhaseClaimed { phase, reason, refusal } => {
-                Self::PhaseClaimed { generation, phase, reason, refusal }
+            Told::PhaseClaimed { phase, reason, refusal, plan } => {
+                Self::PhaseClaimed { generation, phase, reason, refusal, plan }
             }
             Told::PhaseRejected { why } => Self::PhaseRejected { generation, why },
             Told::ContextMeasured { gauge } => Self::ContextMeasured { generation, gauge },
@@ -287,7 +301,9 @@ impl Event {
     pub fn of_contribution(event: contribution::Event) -> Self {
         use contribution::Event as Told;
         match event {
-            Told::Pushed { head, protected, secret } => Self::BranchSynced { head, protected, secret },
+            Told::Pushed { head, protected, risk, secret } => {
+                Self::BranchSynced { head, protected, risk, secret }
+            }
             Told::Opened { number } => Self::PullRequestOpened { number },
             Told::Observed { fact } => Self::PullRequestObserved { fact },
             Told::ChecksStarted { sha } => Self::ChecksStarted { sha },

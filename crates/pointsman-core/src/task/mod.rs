@@ -7,6 +7,7 @@
 mod effect;
 mod event;
 mod phase;
+mod plan;
 mod policy;
 mod questions;
 mod signals;
@@ -16,6 +17,7 @@ mod step;
 pub use effect::{Effect, Exit, Headline, Notice, Opening};
 pub use event::{Event, Order};
 pub use phase::{Phase, Refusal, RefusalStatus};
+pub use plan::{PlanStage, is_plan};
 pub use policy::Policy;
 pub use questions::{STANDING, held_up, questions, standing};
 pub use signals::signals;

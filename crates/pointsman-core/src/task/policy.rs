@@ -37,6 +37,8 @@ pub struct Policy {
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
+    /// Whether a person has to accept a plan before any work is taken.
+    pub plan: bool,
     /// The numbers for its sessions.
     pub session: session::Policy,
 }
@@ -83,6 +85,7 @@ impl Policy {
             infra_retries: contribution.infra_retries,
             merge_conflicts: contribution.merge_conflicts,
             premature_done: limits.premature_done,
+            plan: config.dev.plan,
             session: session::Policy::new(config),
         }
     }

@@ -25,10 +25,15 @@ pub fn standing(task: &Task, policy: &Policy) -> Option<(About, concern::Event)>
         // It begins again by itself when those are closed.
         State::Refused if task.waits_for_issues() => return None,
         State::Refused => (Kind::Refused, format!("issue-{issue}"), words::question::turned_down(task), true),
-        State::AwaitingReview if policy.review == ReviewMode::Human => {
+        State::AwaitingReview if task.contribution.judge(policy.review) == ReviewMode::Human => {
             let (head, pr) = (task.contribution.head()?, task.contribution.pr()?);
             let needed = task.contribution.approvals_needed(policy.approvals, policy.review);
-            (Kind::Review, format!("pr-{pr}/{head}"), words::question::review(task, pr, head, needed), false)
+            (
+                Kind::Review,
+                format!("pr-{pr}/{head}"),
+                words::question::review(task, policy.review, pr, head, needed),
+                false,
+            )
         }
         State::AwaitingReview
         | State::Backlog
@@ -68,6 +73,10 @@ fn end(event: &Event, after: &Task, at: Timestamp) -> Settled {
     let (by, how) = match event {
         Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
         Event::HostsAllowed { by } | Event::SetupRetried { by } => (Some(by.clone()), Settlement::Approved),
+        Event::PlanDecided { by, accepted: true, .. } => (Some(by.clone()), Settlement::Approved),
+        Event::PlanDecided { by, accepted: false, reason } => {
+            (Some(by.clone()), Settlement::Rejected { reason: reason.clone() })
+        }
         Event::TimePassed if after.state == State::Blocked => (None, Settlement::Expired),
         Event::Taken { by } | Event::Given { by, .. } => withdrawn(&words::question::taken(by)),
         Event::Ordered { order } => withdrawn(words::question::ordered(*order)),

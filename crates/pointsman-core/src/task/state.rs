@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal, RefusalStatus};
+use super::plan::PlanStage;
 use crate::ids::{Number, Sha, TaskKey};
 use crate::part::contribution::Contribution;
 use crate::part::question::{Owner, Question, Source};
@@ -141,6 +142,9 @@ pub struct Task {
     /// The ports that its sessions have for themselves, from its claim until its tree is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+    /// The agent's plan, where the project wants one before the work.
+    #[serde(default, skip_serializing_if = "PlanStage::is_due")]
+    pub plan: PlanStage,
     /// The question to a person, while escalated.
     pub escalation: Option<Question>,
     /// The agent's refusal, while refused.
@@ -211,6 +215,7 @@ impl Task {
             premature_done: 0,
             setup_failures: 0,
             ports: Vec::new(),
+            plan: PlanStage::Due,
             escalation: None,
             refusal: None,
             deadline: None,

@@ -133,6 +133,11 @@ pub fn obeyed(task: &Task, order: &str) -> Notice {
     said(format!("{order}: {}.", task.key))
 }
 
+/// A question is settled by these words.
+pub fn settled(id: QuestionId) -> Notice {
+    said(format!("Question {id} is settled."))
+}
+
 /// It is kept for an agent.
 pub fn kept(agent: &str) -> Notice {
     said(format!(

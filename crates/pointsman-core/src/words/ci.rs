@@ -2,6 +2,8 @@
 //! warning of a project without CI.
 
 use crate::config::Config;
+use crate::forge::{Check, CheckState};
+use crate::text::clean_line;
 
 pub const KILLED_BY_EXIT: &str = "exit 137 (killed, often for want of memory)";
 pub const KILLED_BY_SIGNAL: &str = "signal 9 (killed, often for want of memory)";
@@ -26,4 +28,51 @@ const OFF: &str = "CI is off: nothing tests a change before it lands. To turn CI
 /// The network did not answer in time; `phrase` is how the log says it.
 pub fn network_timeout(phrase: &str) -> String {
     format!("time-out in the log ({phrase})")
+}
+
+/// What a CI outside says of each check, and the end of the last log that was kept.
+pub fn outside_log(checks: &[Check], log_end: &str) -> String {
+    let line = |check: &Check| {
+        let state = match check.state {
+            CheckState::Success => "passed",
+            CheckState::Failure => "failed",
+            CheckState::Pending => "pending",
+        };
+        let details = clean_line(&check.details, 500);
+        format!("{state:<8} {}\n         {details}", clean_line(&check.name, 200)).trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = checks.iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("The forge has no check for this commit yet.".to_owned());
+    }
+    if !log_end.trim().is_empty() {
+        lines.push(format!("\nThe end of the last log that was kept:\n{log_end}"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::outside_log;
+    use crate::forge::{Check, CheckState};
+
+    #[test]
+    fn every_check_has_its_line_and_says_where_there_is_more() {
+        let check = |name: &str, state, details: &str| Check {
+            name: name.to_owned(),
+            state,
+            details: details.to_owned(),
+        };
+        let checks = [
+            check("build", CheckState::Success, ""),
+            check("test\n", CheckState::Failure, "2 failed https://ci.example.org/7"),
+        ];
+        let text = outside_log(&checks, "boom");
+        assert!(
+            text.starts_with("passed   build\nfailed   test\n         2 failed https://ci.example.org/7"),
+            "{text}"
+        );
+        assert!(text.ends_with("that was kept:\nboom"), "{text}");
+        assert!(outside_log(&[], "").contains("no check"));
+    }
 }

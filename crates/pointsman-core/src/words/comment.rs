@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::ids::Sha;
-use crate::part::question::Question;
+use crate::part::question::{Kind, Question};
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
 
@@ -69,6 +69,13 @@ pub fn picture(pane: &str) -> String {
 pub fn escalated(task: &Task) -> String {
     let reason = text::call_nobody(task.reason.as_deref().unwrap_or("no reason was given"));
     let issue = task.key.issue;
+    if let Some(asked) = task.escalation.as_ref().filter(|asked| asked.kind == Kind::Plan) {
+        return format!(
+            "**A person is needed:** {}\n\nThe session waits. Answer with a comment here (`yes`, or what to change), or \
+             with `pointsman inbox`.\n",
+            text::call_nobody(asked.text())
+        );
+    }
     match super::question::is_yes_or_no(task.escalation.as_ref()) {
         true => format!(
             "**A person is needed:** {reason}\n\nThe session waits. Say yes or no with `pointsman inbox`. A comment here \

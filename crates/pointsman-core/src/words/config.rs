@@ -73,8 +73,16 @@ pub const NOT_ALL_MATRIX_PEOPLE: &str = "each entry must be written @name:server
 
 // Reviews, checks and files.
 pub const REVIEW_AGENT_UNUSED: &str =
-    "the review agent works with review.mode = \"agent\" and without review.command";
-pub const REVIEW_AGENT_MISSING: &str = "review.mode = \"agent\" needs the review agent, or review.command";
+    "the review agent works with review.mode = \"agent\" or \"risk\" and without review.command";
+pub const REVIEW_AGENT_MISSING: &str = "this review.mode needs the review agent, or review.command";
+pub const NOT_A_PERSON: &str =
+    "must be \"person\" or \"two_people\": what no rule understood is in such a class";
+pub const NOT_A_RISK_RULE: &str = "each rule needs `when` and `class`; `paths` only with when = \"paths\" or \"other_paths\", `limit` only with \"lines\", \"reverted\" or \"unproven\"";
+
+/// A class that fewer look at than at a lower one.
+pub fn looked_at_by_fewer(lower: &str) -> String {
+    format!("needs no less than {lower}")
+}
 pub const NOT_ALL_CHECKS: &str = "each entry must be the name of a check";
 pub const NOT_ALL_LINES: &str = "each entry must be one line of text";
 pub const NOT_ALL_UNION_PATHS: &str =

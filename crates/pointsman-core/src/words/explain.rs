@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::span;
-use crate::config::{Config, ReviewMode};
+use crate::config::Config;
 use crate::ids::Sha;
 use crate::part::contribution;
 use crate::part::session::Stage;
@@ -70,6 +70,7 @@ pub fn facts(task: &Task, config: &Config, around: &TaskSurroundings) -> Vec<Str
     facts.extend(work(task));
     facts.push(checks(task, config));
     facts.push(review(task, config));
+    facts.extend(risk(task, config));
     facts.extend(question(task, around.now));
     facts.extend(used_up(task, config));
     facts.extend(task.ends_at().map(|at| format!("this state times out {}", when(at, around.now))));
@@ -240,12 +241,27 @@ fn review(task: &Task, config: &Config) -> String {
         Review::None if !task.contribution.protected().is_empty() => {
             super::reason::needs_person(task.contribution.protected())
         }
-        Review::None if config.review.mode == ReviewMode::None => "no review is needed".to_owned(),
+        Review::None
+            if task.contribution.judge(contribution::ReviewMode::new(config))
+                == contribution::ReviewMode::None =>
+        {
+            "no review is needed".to_owned()
+        }
         Review::None => "the current head has no review yet".to_owned(),
         Review::Approved { by } => format!("{} approved {head}", clean_line(by, QUOTE_CHARS)),
         Review::ChangesRequested { by, .. } => {
             format!("{} requested changes on {head}", clean_line(by, QUOTE_CHARS))
         }
+    }
+}
+
+/// The class of the head and why it is in it, where that decides who looks.
+fn risk(task: &Task, config: &Config) -> Vec<String> {
+    match (contribution::ReviewMode::new(config), task.contribution.risk()) {
+        (contribution::ReviewMode::Risk(reviewers), Some(risk)) => {
+            super::risk::judged(risk, reviewers.of(Some(risk)))
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -372,7 +388,7 @@ mod tests {
         waiting.contribution = Contribution::at("pointsman/issue-3".to_owned(), head.clone(), Some(4));
         let by = "an\u{1b}[31mna";
         for fact in [
-            Fact::Pushed { head: Some(&head), protected: &[], secret: None },
+            Fact::Pushed { head: Some(&head), protected: &[], secret: None, risk: None },
             Fact::ChecksFinished { sha: &head, run: 1, verdict: &CiVerdict::Passed },
             Fact::Reviewed {
                 sha: &head,

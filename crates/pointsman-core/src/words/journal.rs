@@ -9,6 +9,8 @@ use crate::text::clean_line;
 
 /// Longest line.
 const LINE: usize = 300;
+/// Longest title of an issue.
+const TITLE: usize = 80;
 /// Lines of one entry.
 const LINES: usize = 40;
 
@@ -20,8 +22,9 @@ pub struct Entry {
     pub lines: Vec<String>,
 }
 
-/// The line of an event in the journal; none if it is none of the reader's business.
-pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
+/// The line of an event in the journal; none if it is none of the reader's business. `issue` comes with its title, as far as that is
+/// known.
+pub fn entry(kind: &str, issue: Option<(u64, &str)>, data: &Value) -> Option<Entry> {
     match log::Entry::read(kind, data) {
         Some(logged) => of_role(&logged),
         None => of_task(issue?, kind, data),
@@ -117,11 +120,11 @@ fn of_run(run: &log::Run, said: &str) -> Entry {
 }
 
 /// A task came to a state in which a person would look up.
-fn of_task(issue: u64, kind: &str, data: &Value) -> Option<Entry> {
+fn of_task((issue, title): (u64, &str), kind: &str, data: &Value) -> Option<Entry> {
     let moved = log::TaskMove::read(kind, data)?;
-    moved.from?;
+    let from = moved.from?;
     let said = match moved.to {
-        State::Working => "is being worked on",
+        State::Working => worked_on(from),
         State::Escalated => "needs a person",
         State::Blocked => "is blocked",
         State::Refused => "was refused",
@@ -134,7 +137,26 @@ fn of_task(issue: u64, kind: &str, data: &Value) -> Option<Entry> {
         | State::MergeQueue
         | State::Paused => return None,
     };
-    Some(Entry { role: Task::ROLE, lines: vec![format!("#{issue} {said}")] })
+    let title = if title.is_empty() { String::new() } else { format!(" {}", clean_line(title, TITLE)) };
+    Some(Entry { role: Task::ROLE, lines: vec![format!("#{issue}{title} {said}")] })
+}
+
+/// What brought a task to its agent, so that the lines of a day differ as its work does.
+fn worked_on(from: State) -> &'static str {
+    match from {
+        State::AwaitingCi => "is back with its agent after CI",
+        State::AwaitingReview => "is back with its agent after a review",
+        State::MergeQueue => "is back with its agent from the merge queue",
+        State::Escalated => "goes on after an answer",
+        State::Paused => "goes on after a pause",
+        State::Backlog
+        | State::WaitingDependencies
+        | State::Working
+        | State::Blocked
+        | State::Refused
+        | State::Merged
+        | State::Closed => "is being worked on",
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +201,13 @@ mod tests {
                 "phase_claimed",
                 Some(3),
                 json!({"from": "working", "to": "escalated"}),
-                Some(("dev", "#3 needs a person")),
+                Some(("dev", "#3 Prices needs a person")),
+            ),
+            (
+                "checks_finished",
+                Some(3),
+                json!({"from": "awaiting_ci", "to": "working"}),
+                Some(("dev", "#3 Prices is back with its agent after CI")),
             ),
             ("phase_claimed", Some(3), json!({"to": "escalated"}), None),
             ("phase_claimed", Some(3), json!({"from": "working", "to": "awaiting_ci"}), None),
@@ -193,7 +221,7 @@ mod tests {
             ("hand_in", None, json!({"role": "dev", "run": 2, "lines": ["x"]}), None),
         ];
         for (kind, issue, data, expected) in cases {
-            let found = entry(kind, issue, &data);
+            let found = entry(kind, issue.map(|issue| (issue, "Prices")), &data);
             let found = found.as_ref().map(|entry| (entry.role.as_str(), entry.lines[0].as_str()));
             assert_eq!(found, expected, "{kind} {data}");
         }

@@ -233,6 +233,49 @@ pub fn answer(by: &str, answer: &str) -> (String, String) {
     (" to your question. Read it and go on.".to_owned(), details)
 }
 
+/// A person accepts the agent's plan.
+pub fn plan_accepted(by: &str) -> (String, String) {
+    let details =
+        format!("{} accepted your plan. Work by it, then hand your work in.\n", text::clean_line(by, 100));
+    (" to your plan: yes. Go on.".to_owned(), details)
+}
+
+/// A person has more words for a plan that was sent back before.
+pub fn plan_accepted_with(by: &str, answer: &str) -> (String, String) {
+    let details = format!(
+        "{} answered your plan:\n\n{}\n\nFollow that, and begin to work. You need not show the plan again.\n",
+        text::clean_line(by, 100),
+        text::quote_block(answer)
+    );
+    (" to your plan. Read it and go on.".to_owned(), details)
+}
+
+/// A person wants another plan.
+pub fn plan_sent_back(by: &str, answer: &str) -> (String, String) {
+    let details = format!(
+        "{} answered your plan:\n\n{}\n\nRewrite the plan in `$POINTSMAN_PLAN_FILE`, then hand it in again as before \
+         (`PHASE:escalate` with `Reason: plan`). Do not begin to work.\n",
+        text::clean_line(by, 100),
+        text::quote_block(answer)
+    );
+    (" to your plan. Read it and write the plan again.".to_owned(), details)
+}
+
+/// The agent handed work in, and nobody has seen a plan.
+pub fn plan_first() -> (String, String) {
+    let details = "This project wants to see your plan before your work. Write it into `$POINTSMAN_PLAN_FILE`: what you \
+                   change, in which files, how it is tested, what you are not sure of. Then write `PHASE:escalate` and a \
+                   second line `Reason: plan` to the phase file, and wait for the message \"Answer\".\n";
+    (" Your plan comes first.".to_owned(), details.to_owned())
+}
+
+/// The plan file is missing or empty.
+pub fn no_plan_file() -> (String, String) {
+    let details = "There is no plan in `$POINTSMAN_PLAN_FILE`. Write it there, then write `PHASE:escalate` and a second \
+                   line `Reason: plan` to the phase file again.\n";
+    (" The plan file is empty.".to_owned(), details.to_owned())
+}
+
 /// The protocol's CI result file.
 pub fn ci_result(sha: &Sha, verdict: &CiVerdict) -> String {
     match verdict {

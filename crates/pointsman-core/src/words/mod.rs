@@ -41,6 +41,7 @@ pub mod receipt;
 pub mod relay;
 pub mod report;
 pub mod review;
+pub mod risk;
 pub mod run;
 pub mod sandbox;
 pub mod schedule;

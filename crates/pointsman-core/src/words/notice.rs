@@ -100,9 +100,16 @@ fn notice(title: String, body: String, urgent: bool) -> Notice {
 /// A person is asked.
 pub fn escalated(task: &Task, repeat: u32) -> Notice {
     let again = if repeat > 0 { format!(" (asked {} times)", repeat + 1) } else { String::new() };
-    let answer = match super::question::is_yes_or_no(task.escalation.as_ref()) {
-        true => "Decide: pointsman inbox".to_owned(),
-        false => format!("Answer: pointsman task answer {} \"…\", or comment on the issue", task.key.issue),
+    let wants_review = task.escalation.as_ref().is_some_and(|asked| asked.cause == Cause::Review);
+    let pr = task.contribution.pr().filter(|_| wants_review);
+    let answer = match (super::question::is_yes_or_no(task.escalation.as_ref()), pr) {
+        (true, _) => "Decide: pointsman inbox".to_owned(),
+        (false, Some(pr)) => {
+            format!("Review: pointsman forge pr review {pr} --approve, or --request-changes")
+        }
+        (false, None) => {
+            format!("Answer: pointsman task answer {} \"…\", or comment on the issue", task.key.issue)
+        }
     };
     Notice {
         title: format!("{} needs a person{again}", task.key),

@@ -12,14 +12,14 @@ pub fn account_is_taken(account: &str, owner: &str) -> String {
 }
 
 /// More approvals are asked for than there are people.
-pub fn too_few(key: &str, wanted: u32, named: u32) -> String {
+pub fn too_few(key: &str, value: &str, wanted: u32, named: u32) -> String {
     let people = match named {
         0 => "nobody".to_owned(),
         1 => "one person".to_owned(),
         n => format!("{n} people"),
     };
     format!(
-        "{key} = {wanted} cannot be met: [people] of the machine's file names {people}. Name at least {wanted} there"
+        "{key} = {value} cannot be met: [people] of the machine's file names {people}. Name at least {wanted} there"
     )
 }
 

@@ -3,7 +3,7 @@
 use crate::forge::Comment;
 use crate::formula::Formula;
 use crate::session::work::{TestsStatus, WorkState};
-use crate::task::Task;
+use crate::task::{PlanStage, Task};
 use crate::text;
 
 /// How much of an issue's body goes into a prompt; the rest is cut with a note.
@@ -34,6 +34,8 @@ pub struct Briefing {
     pub primary_branch: String,
     /// Where summary or refusal go.
     pub summary_file: String,
+    /// Where the plan goes; none if nobody wants to see one.
+    pub plan_file: Option<String>,
     /// Whether commits are tested; otherwise no message about CI comes.
     pub has_ci: bool,
     /// For a replacement: what an earlier session left.
@@ -116,8 +118,25 @@ pub fn task(task: &Task, briefing: &Briefing) -> String {
     if let Some(formula) = &briefing.formula {
         steps(&mut out, formula);
     }
+    if let Some(file) = &briefing.plan_file {
+        plan(&mut out, task.plan, file);
+    }
     protocol(&mut out, task, briefing);
     out
+}
+
+/// What comes before the work, where the project wants to see a plan.
+fn plan(out: &mut String, stage: PlanStage, file: &str) {
+    let told = match stage {
+        PlanStage::Accepted => "A person has accepted your plan for this issue. Work by it.\n\n".to_owned(),
+        PlanStage::Due | PlanStage::Reminded | PlanStage::SentBack => format!(
+            "Change nothing yet. Read what you need, then write a plan into `$POINTSMAN_PLAN_FILE`: `{file}`. Say what you \
+             will change and in which files, how it is tested, and what you are not sure of; a page at most. Hand it in with \
+             `printf 'PHASE:escalate\\nReason: plan\\n' > \"$PHASE_FILE\"` and wait for the message \"Answer\": a person \
+             accepts the plan, or says what to change. Work that is handed in before that is not taken.\n\n"
+        ),
+    };
+    out.push_str(&format!("## The plan comes first\n\n{told}"));
 }
 
 /// The newest comments that fit, oldest first.
@@ -307,7 +326,7 @@ mod tests {
     use crate::forge::Comment;
     use crate::formula::{Formula, shipped};
     use crate::ids::{ProjectName, TaskKey};
-    use crate::task::Task;
+    use crate::task::{PlanStage, Task};
     use crate::time::Timestamp;
 
     fn prompt(briefing: &Briefing) -> String {
@@ -339,6 +358,22 @@ mod tests {
         assert!(text.contains("person20:") && !text.contains("person1:"), "{text}");
         assert!(text.contains("17 older ones are left out"), "{}", &text[..2000]);
         assert!(text.len() < COMMENTS_BYTES + 10_000);
+    }
+
+    #[test]
+    fn a_plan_is_asked_for_until_it_is_accepted() {
+        let text = |stage, plan_file: Option<&str>| {
+            let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+            let new = Task::new(key, "Prices".to_owned(), "b".to_owned(), Timestamp(0));
+            let briefing = Briefing { plan_file: plan_file.map(str::to_owned), ..Briefing::default() };
+            task(&Task { plan: stage, ..new }, &briefing)
+        };
+        for stage in [PlanStage::Due, PlanStage::Reminded, PlanStage::SentBack] {
+            let asked = text(stage, Some("/run/plan"));
+            assert!(asked.contains("`/run/plan`") && asked.contains("Reason: plan"), "{asked}");
+        }
+        assert!(text(PlanStage::Accepted, Some("/run/plan")).contains("accepted your plan"));
+        assert!(!text(PlanStage::Due, None).contains("plan"));
     }
 
     #[test]

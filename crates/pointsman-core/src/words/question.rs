@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use crate::config::{NotifierKind, Size};
 use crate::ids::{Number, Sha};
 use crate::known_secrets::shown_fingerprint;
-use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
-use crate::task::{Notice, Order, State, Task};
+use crate::part::contribution::ReviewMode;
+use crate::part::question::{Act, Cause, Kind, Question, QuestionId, Settled, Settlement};
+use crate::task::{Notice, Order, PlanStage, State, Task};
 use crate::text::{clean_block, clean_line};
 use crate::time::Timestamp;
 
@@ -98,10 +99,36 @@ pub fn setup_failed(subject: &str, failures: u32, log: &str) -> String {
     format!("{subject}{again}\nNo agent was started, and no attempt was used.\n\n{end}")
 }
 
+/// The question about work that was handed in without a plan.
+pub const NO_PLAN: &str = "The agent wrote no plan and handed in its work. A yes lets it hand that in.";
+/// The most of a plan in a question.
+const PLAN_BYTES: usize = 12 << 10;
+
+/// An agent's plan, and what an answer to it means.
+pub fn plan(task: &Task, plan: &str) -> String {
+    let last = match task.plan {
+        PlanStage::SentBack => "Words are passed on, and the agent begins to work.",
+        PlanStage::Due | PlanStage::Reminded | PlanStage::Accepted => {
+            "Words send the plan back to the agent, once."
+        }
+    };
+    format!(
+        "The plan for #{} {}:\n\n{}\n\nA yes lets the agent work. A no blocks the task. {last}",
+        task.key.issue,
+        clean_line(&task.title, TEXT_CHARS),
+        clean_block(plan, PLAN_BYTES).trim_end()
+    )
+}
+
 /// The answer to an agent whose tests may not reach the hosts that they asked for.
 pub fn hosts_denied(reason: &str) -> String {
     let why = if reason.is_empty() { String::new() } else { format!(" {}", reason.trim_end()) };
     format!("The tests may not reach these hosts. Work without them, or ask a person.{why}")
+}
+
+/// It can be settled, but not where somebody tried.
+pub fn settled_elsewhere(question: &Question) -> String {
+    format!("{} cannot be settled here; run `{}`", number(question.id), settle(question).join("` or `"))
 }
 
 /// Whether words alone do not settle what a task asks.
@@ -119,6 +146,11 @@ pub fn settle(question: &Question) -> Vec<String> {
         Act::Dismiss => format!("pointsman inbox dismiss {id}"),
     };
     let mut commands: Vec<String> = question.kind.traits().acts.iter().map(command).collect();
+    if let (Kind::Question, Cause::Review, Some(pr)) = (question.kind, question.cause, question.source.pr) {
+        // Words go to the agent; what is missing is a review.
+        commands.insert(0, format!("pointsman forge pr review {pr} --approve"));
+        commands.insert(1, format!("pointsman forge pr review {pr} --request-changes --body \"…\""));
+    }
     if question.kind == Kind::QueuePaused {
         // `merge-queue serve` has no inbox.
         commands.push("pointsman merge-queue resume".to_owned());
@@ -174,15 +206,21 @@ pub fn turned_down(task: &Task) -> String {
 }
 
 /// A pull request waits for a person.
-pub fn review(task: &Task, pr: Number, head: &Sha, needed: usize) -> String {
+pub fn review(task: &Task, mode: ReviewMode, pr: Number, head: &Sha, needed: usize) -> String {
     let so_far = match task.contribution.approvals() {
         [] if needed > 1 => format!("\n{needed} people have to approve it."),
         [] => String::new(),
         approvals => format!("\n{}.", super::people::approved_so_far(approvals, needed)),
     };
+    let risk = match (mode, task.contribution.risk()) {
+        (ReviewMode::Risk(reviewers), Some(risk)) => {
+            format!("\n{}", super::risk::judged(risk, reviewers.of(Some(risk))).join("\n"))
+        }
+        _ => String::new(),
+    };
     format!(
         "#{} {}: pull request {pr} at {} waits for your review.\nLook at it with `pointsman forge pr diff {pr}` and \
-         `pointsman forge pr checks {pr}`.{so_far}",
+         `pointsman forge pr checks {pr}`.{so_far}{risk}",
         task.key.issue,
         clean_line(&task.title, TEXT_CHARS),
         head.short()
@@ -227,6 +265,30 @@ pub fn notifier_down(notifier: NotifierKind, since: Timestamp) -> String {
         super::queue::clock_time(since)
     )
 }
+
+pub const NO_ORPHAN: &str = "somebody works on it, or it is not in progress any more";
+
+/// An issue carries our claim, and nobody works on it.
+pub fn orphan(issue: Number, title: &str) -> String {
+    format!(
+        "#{issue} {} is labelled in-progress and assigned to Pointsman, but nobody works on it.\nTo have it done, replace the \
+         label `in-progress` by `backlog`. To leave it, remove the label.",
+        clean_line(title, TEXT_CHARS)
+    )
+}
+
+pub const FORGE_ANSWERS: &str = "the forge answers again";
+
+/// The forge has been silent for long.
+pub fn forge_is_silent(since: Timestamp) -> String {
+    format!(
+        "The forge has not answered since {}.\nWork goes on as far as it can, but nothing is opened, reviewed or landed. \
+         `pointsman doctor` tries every service.",
+        super::queue::clock_time(since)
+    )
+}
+
+pub const READABLE_AGAIN: &str = "it can be read again";
 
 pub const WORK_BEGINS: &str = "tasks can start again";
 

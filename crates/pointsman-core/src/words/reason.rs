@@ -127,6 +127,25 @@ pub fn setup_failed(error: &str) -> String {
     format!("the set-up of its working tree failed ({error}). Run it again?")
 }
 
+/// The agent shows its plan.
+pub fn plan(plan: &str) -> String {
+    let first = plan
+        .lines()
+        .map(|line| line.trim_start_matches(['#', '-', '*', ' ']))
+        .find(|line| !line.trim().is_empty());
+    format!(
+        "the agent waits for a yes to its plan: {}",
+        text::clean_line(first.unwrap_or_default(), QUOTE_CHARS)
+    )
+}
+
+/// A person does not want it done like this.
+pub fn plan_rejected(by: &str, reason: &str) -> String {
+    let why = text::clean_line(reason, QUOTE_CHARS);
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    format!("{} rejected the plan{why}", text::clean_line(by, QUOTE_CHARS))
+}
+
 /// Nobody looked at it.
 pub fn no_review(limit: Duration) -> String {
     format!("nobody reviewed the pull request within {}", span(limit))

@@ -18,6 +18,7 @@ pub const ACCEPTED: &str = "Reviews by people that approved";
 pub const REVERTS: &str = "Reverts";
 pub const CI: &str = "CI";
 pub const REVIEWS: &str = "Reviews";
+pub const BY_CLASS: &str = "Landed by class of risk";
 pub const UNNAMED: &str = "default model";
 pub const UNKNOWN: &str = "unknown";
 
@@ -40,6 +41,11 @@ pub fn reviews(asked: u64, found: u64, overruled: u64, reverted: u64) -> String 
         "{asked} asked for; the review agent objected {found} times, was overruled {overruled} times, and approved {reverted} that \
          were reverted"
     )
+}
+
+/// The landings of a class of risk.
+pub fn class(landed: u64, reverted: u64) -> String {
+    format!("{landed} landed, {reverted} reverted")
 }
 
 /// A rate as a percentage.

@@ -67,6 +67,11 @@ pub fn takes_back(landed: &[RevertedWork]) -> String {
     format!("it takes back work that has landed ({})", few(landed.iter().map(|back| back.path.as_str())))
 }
 
+/// The first of several paths.
+pub(super) fn few_paths(paths: &[String]) -> String {
+    few(paths.iter().map(String::as_str))
+}
+
 fn few<'p>(paths: impl ExactSizeIterator<Item = &'p str>) -> String {
     const SHOWN: usize = 5;
     let rest = paths.len().saturating_sub(SHOWN);

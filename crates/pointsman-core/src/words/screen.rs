@@ -97,3 +97,8 @@ pub fn review(by: &str, verdict: ReviewVerdict, commit: &str, body: &str) -> Str
     };
     format!("{by} {did} {commit}\n{body}\n")
 }
+
+/// The files that the issue does not speak of come first.
+pub fn outside(paths: &[String]) -> String {
+    format!("Outside of the paths that the issue names, and shown first: {}", super::review::few_paths(paths))
+}

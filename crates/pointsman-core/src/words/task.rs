@@ -1,6 +1,7 @@
 //! The position of a task, for people and scripts, and the reasons why it refuses an event.
 
 use crate::ids::Sha;
+use crate::part::question::Cause;
 use crate::part::session::Stage;
 use crate::task::{State, Task};
 
@@ -43,7 +44,11 @@ pub fn waiting_for(task: &Task) -> Option<String> {
         },
         State::MergeQueue => "its turn in the merge queue".to_owned(),
         State::Escalated => {
-            format!("a person: to answer, run `pointsman task answer {} \"…\"`", task.key.issue)
+            let wants_review = task.escalation.as_ref().is_some_and(|asked| asked.cause == Cause::Review);
+            match task.contribution.pr().filter(|_| wants_review) {
+                Some(pr) => format!("a person: to review, run `pointsman forge pr review {pr} --approve`"),
+                None => format!("a person: to answer, run `pointsman task answer {} \"…\"`", task.key.issue),
+            }
         }
         State::Blocked => format!(
             "a person: to try again, remove the label `blocked` or run `pointsman task start {}`",

@@ -1,5 +1,6 @@
-//! An example of a receipt, for the views that have one.
+//! Examples of a receipt and a risk, for the views that have one.
 
+use pointsman_core::config::{RiskClass, RiskReviewer};
 use pointsman_core::ids::Sha;
 use pointsman_core::review::{Step, Verified};
 use pointsman_view::evidence;
@@ -11,5 +12,15 @@ pub(super) fn receipt() -> evidence::Receipt {
         sha: Sha::new(&"a".repeat(40)),
         result: Verified::Passed,
         text: "CI passed".to_owned(),
+    }
+}
+
+/// The risk of a pull request.
+pub(super) fn risk() -> evidence::Risk {
+    evidence::Risk {
+        class: RiskClass::High,
+        needs: RiskReviewer::Person,
+        reasons: vec!["it changes dependencies (Cargo.lock)".to_owned()],
+        sampled: false,
     }
 }

@@ -511,6 +511,7 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         author: text("dev"),
         artifacts: artifacts(),
         receipt: vec![evidence_example::receipt()],
+        risk: Some(evidence_example::risk()),
     };
     all.insert("forge issue show", shown([issue.clone()]));
     let comments = [Commented::Issue(issue), Commented::PullRequest(pr.clone())];
@@ -617,6 +618,7 @@ fn question() -> inbox::Question {
         refused: vec![text("the sandbox refused example.org:443 once: nobody listed it")],
         artifacts: artifacts(),
         receipt: vec![evidence_example::receipt()],
+        risk: Some(evidence_example::risk()),
         asked_at: at(),
         asked: 2,
         remind_at: Some(at()),

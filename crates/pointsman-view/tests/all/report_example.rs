@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pointsman_core::config::RiskClass;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::role::Role;
 use pointsman_core::task::State;
@@ -37,5 +38,6 @@ pub(super) fn figures() -> report::Report {
         reviews: report::Reviews { asked: 1, found: 0, overruled: 0, reverted: 0 },
         by_agent: vec![report::AgentShare { agent: None, work }],
         by_role: vec![report::RoleShare { role: Role::Dev, work }],
+        by_class: vec![report::ClassShare { class: RiskClass::Low, landed: 1, reverted: 0 }],
     }
 }

@@ -122,8 +122,14 @@ fn all_logs(
         return logs(context, number, step, out);
     }
     match kind.runs_outside() {
-        true => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
-            .hint("look at the checks of the pull request on the forge")),
+        true if run.is_some() || step.is_some() => Err(Failure::new(
+            Code::Usage,
+            "the forge runs the CI of this project and numbers no runs or steps",
+        )),
+        true => {
+            let which = || Failure::new(Code::Usage, "say which issue or pull request");
+            evidence::ci_logs(context, number.ok_or_else(which)?, None)
+        }
         false => Err(Failure::refused("this project has no CI").hint("ci.kind in pointsman.toml")),
     }
 }

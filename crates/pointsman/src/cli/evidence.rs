@@ -16,14 +16,16 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::artifact::Origin;
 use pointsman_core::config::{Config, ForgeHome};
+use pointsman_core::forge;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::review::{self, GateRun, ReceiptLine, SetupRun, Verified};
 use pointsman_core::task::{CiVerdict, Task};
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
+use pointsman_core::verdict::of_checks;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, EventFilter, Store};
-use pointsman_view::evidence::{Artifacts, Check, CheckStatus, CiLog, Diff};
+use pointsman_view::evidence::{Artifacts, Check, CheckStatus, CiLog, Diff, Risk};
 use pointsman_view::forge as view;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -163,6 +165,15 @@ pub(crate) fn receipt_of(store: &Store, config: &Config, task: &Task) -> Result<
     Ok(review::receipt(part, config, setup, gate.as_ref()))
 }
 
+/// The risk of a pull request, if it is that of a task and the risk decides who looks at it.
+pub(crate) fn risk(context: &Context, number: Number) -> Result<Option<Risk>, Failure> {
+    let Some(store) = context.store()? else { return Ok(None) };
+    let source = Source::of(context)?;
+    let tasks = store.tasks(Some(&source.project.config.name))?;
+    let task = tasks.iter().find(|task| task.contribution.pr() == Some(number));
+    Ok(task.and_then(|task| Risk::of(&task.contribution, &source.project.config)))
+}
+
 /// The receipt of a pull request; empty if it is not that of a task.
 pub(crate) fn receipt(context: &Context, number: Number) -> Result<Vec<ReceiptLine>, Failure> {
     let Some(store) = context.store()? else { return Ok(Vec::new()) };
@@ -241,9 +252,12 @@ pub(crate) fn checks(context: &Context, number: Number) -> Result<(), Failure> {
     context.out.table(&table, "No check has said anything about the head of this pull request.")
 }
 
-/// The log of a CI that is a command that runs here: of an issue's task, or of a pull request.
+/// The log of CI on an issue's task or on a pull request: of the command that ran here, or what an outside CI says of each check.
 pub(crate) fn read_ci_log(context: &Context, number: Number, run: Option<u32>) -> Result<CiLog, Failure> {
     let source = Source::of(context)?;
+    if source.project.config.ci.kind.runs_outside() {
+        return source.outside_log(number);
+    }
     let missing = || {
         Failure::not_found(format!("there is no CI log for #{number}")).hint(
             "pointsman task list shows the tasks, pointsman forge pr list the pull requests; old logs are removed after health.keep",
@@ -261,7 +275,7 @@ pub(crate) fn read_ci_log(context: &Context, number: Number, run: Option<u32>) -
     Ok(log)
 }
 
-/// `ci logs` where the CI is a command that runs here.
+/// `ci logs` where the CI is a command that runs here, or is asked at the forge.
 pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Result<(), Failure> {
     let log = read_ci_log(context, number, run)?;
     if context.out.is_json() {
@@ -457,6 +471,43 @@ impl<'c> Source<'c> {
             seconds: known.as_ref().and_then(|run| run.took).map(|took| took.as_secs_f64()),
             log,
         }))
+    }
+
+    /// What the forge says of each check of the head, with the place where it says more. It keeps the logs itself.
+    fn outside_log(&self, number: Number) -> Result<CiLog, Failure> {
+        let task = match self.context.store()? {
+            Some(store) => self.task(&store, number)?,
+            None => None,
+        };
+        let head = match &task {
+            Some(task) => task.contribution.head().cloned(),
+            None => self.pull(number)?.head,
+        };
+        let sha = head.ok_or_else(|| {
+            Failure::not_found(format!("#{number} has no commit on the forge, so there is no CI log"))
+        })?;
+        let known: Vec<forge::Check> = match self.server()? {
+            Some(server) => server.checks(&sha).map_err(anyhow::Error::from)?,
+            None => {
+                let plain = |check: view::Check| forge::Check {
+                    name: check.name,
+                    state: check.state,
+                    details: String::new(),
+                };
+                self.checks(&sha)?.into_iter().map(plain).collect()
+            }
+        };
+        let status = of_checks(&known, &self.project.config.ci.required);
+        let status = status.map_or(CheckStatus::Pending, |verdict| CheckStatus::from(&verdict));
+        let end = task.as_ref().map(|task| task.contribution.log_end()).unwrap_or_default();
+        Ok(CiLog {
+            run: None,
+            sha: Some(sha),
+            status: Some(status),
+            started_at: None,
+            seconds: None,
+            log: words::ci::outside_log(&known, end),
+        })
     }
 
     /// The log of a pull request that no task is about: a person's.

@@ -481,7 +481,9 @@ impl Pr {
                 // A session sees no database.
                 let receipt = evidence::receipt(context, number).unwrap_or_default();
                 let artifacts = evidence::artifacts(context, number).unwrap_or_default();
-                let pull = rounds::with_line_comments(context, view::PullRequest { artifacts, ..pull });
+                let risk = evidence::risk(context, number).unwrap_or_default();
+                let pull = view::PullRequest { artifacts, risk, ..pull };
+                let pull = rounds::with_line_comments(context, pull);
                 forge_text::shown_pull(context, pull, &receipt)
             }
             Self::Review { number, verdict, body, head } => {

@@ -6,7 +6,7 @@ use pointsman_core::review::ReceiptLine;
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::text::{clean_block, clean_line, show_html_comments};
 use pointsman_core::words;
-use pointsman_view::evidence::Receipt;
+use pointsman_view::evidence::{Receipt, Risk};
 use pointsman_view::forge::{BoardItem, Checks, Comment, Issue, PullRequest};
 use serde::Serialize;
 
@@ -124,6 +124,8 @@ pub(crate) fn shown_pull(context: &Context, pr: PullRequest, receipt: &[ReceiptL
     if context.out.is_json() {
         return Ok(());
     }
+    let risk = shown.risk.iter().flat_map(Risk::lines);
+    risk.into_iter().try_for_each(|line| context.out.line(format!("risk     {line}")))?;
     receipt
         .iter()
         .try_for_each(|line| context.out.line(format!("receipt  {}", words::receipt::line(line))))?;

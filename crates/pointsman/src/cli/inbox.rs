@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
+use pointsman_core::config::Config;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::part::question::{Kind, Owner, Question, QuestionId, Ranked, Urgency};
 use pointsman_core::review::ReceiptLine;
@@ -11,7 +12,7 @@ use pointsman_core::task::Task;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::words;
 use pointsman_store::{ProjectRow, SessionRow, SessionScope, Store};
-use pointsman_view::evidence::{Artifacts, Receipt};
+use pointsman_view::evidence::{Artifacts, Receipt, Risk};
 use pointsman_view::inbox as view;
 
 use super::context::Context;
@@ -164,6 +165,7 @@ fn list(context: &Context) -> Result<(), Failure> {
             outside: worked_outside(&rows, &ranked.asked),
             refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
             receipt: receipt(context, &ranked.asked).iter().map(Receipt::from).collect(),
+            risk: risk(context, &ranked.asked),
             artifacts: artifacts(context, &ranked.asked),
             ..shown(ranked)
         };
@@ -202,20 +204,31 @@ fn refused_hosts(context: &Context, asked: &Question) -> Result<Vec<String>, Fai
 
 /// What was run on the pull request that is to be reviewed. What cannot be read is not shown.
 fn receipt(context: &Context, asked: &Question) -> Vec<ReceiptLine> {
-    let read = || -> Result<Vec<ReceiptLine>, Failure> {
-        let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else {
-            return Ok(Vec::new());
-        };
-        let Some(store) = context.store()? else { return Ok(Vec::new()) };
-        let key = TaskKey { project: asked.source.project.clone(), issue };
-        let row = store.project(&key.project)?;
-        let project = row.and_then(|row| Project::load(&row.config_path).ok());
-        match (store.task(&key)?, project) {
-            (Some(task), Some(project)) => evidence::receipt_of(&store, &project.config, &task),
-            _ => Ok(Vec::new()),
-        }
-    };
-    read().unwrap_or_default()
+    let receipt = of_reviewed(context, asked, evidence::receipt_of);
+    receipt.unwrap_or_default().unwrap_or_default()
+}
+
+/// The risk of the pull request that is to be reviewed.
+pub(super) fn risk(context: &Context, asked: &Question) -> Option<Risk> {
+    let risk = of_reviewed(context, asked, |_, config, task| Ok(Risk::of(&task.contribution, config)));
+    risk.ok().flatten().flatten()
+}
+
+/// Something about the task whose pull request is to be reviewed; none for other questions.
+fn of_reviewed<T>(
+    context: &Context,
+    asked: &Question,
+    read: impl Fn(&Store, &Config, &Task) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    let Some(issue) = asked.source.issue.filter(|_| asked.kind == Kind::Review) else { return Ok(None) };
+    let Some(store) = context.store()? else { return Ok(None) };
+    let key = TaskKey { project: asked.source.project.clone(), issue };
+    let row = store.project(&key.project)?;
+    let project = row.and_then(|row| Project::load(&row.config_path).ok());
+    match (store.task(&key)?, project) {
+        (Some(task), Some(project)) => read(&store, &project.config, &task).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The files that help with a review.
@@ -232,14 +245,20 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
     let outside = worked_outside(&rows, &asked);
     let refused = refused_hosts(context, &asked)?;
     let receipt = receipt(context, &asked);
+    let risk = risk(context, &asked);
     let artifacts = artifacts(context, &asked);
     if context.out.is_json() {
         let receipt = receipt.iter().map(Receipt::from).collect();
         let ranked = rank(context, &store, vec![asked])?;
         return match ranked.first() {
-            Some(ranked) => {
-                context.out.value(&view::Question { outside, refused, receipt, artifacts, ..shown(ranked) })
-            }
+            Some(ranked) => context.out.value(&view::Question {
+                outside,
+                refused,
+                receipt,
+                risk,
+                artifacts,
+                ..shown(ranked)
+            }),
             None => Ok(()),
         };
     }
@@ -257,6 +276,7 @@ fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
         lines.push(format!("outside  {} worked without a sandbox", outside.join(", ")));
     }
     lines.extend(refused.iter().take(REFUSED_LINES).map(|line| format!("network  {line}")));
+    lines.extend(risk.iter().flat_map(Risk::lines).map(|line| format!("risk     {line}")));
     lines.extend(receipt.iter().map(|line| format!("receipt  {}", words::receipt::line(line))));
     lines.extend(artifacts.lines().iter().map(|line| format!("artifact {line}")));
     lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::part::question::{Question, QuestionId, Ranked};
-use pointsman_core::review::comments;
+use pointsman_core::review::{comments, outside_first};
 use pointsman_core::session::budget::{self, Limit};
 use pointsman_core::task::Order as TaskOrder;
 use pointsman_core::text::{clean_block, clean_line};
@@ -169,16 +169,26 @@ fn question(context: &Context, entry: &Entry) -> Result<String, Failure> {
     Ok(text.join("\n"))
 }
 
-/// The text of the issue, where the forge is our own. Others are not asked while somebody scrolls.
+/// The text of the issue, wherever it is. It is read once for each question.
 fn issue_body(context: &Context, number: Number) -> Option<String> {
+    Some(format!("\n{}\n", issue(context, number)?.1))
+}
+
+/// The title and the text of an issue: what was asked for.
+fn asked_for(context: &Context, number: Number) -> Option<String> {
+    issue(context, number).map(|(title, body)| format!("{title}\n{body}"))
+}
+
+fn issue(context: &Context, number: Number) -> Option<(String, String)> {
     let project = context.project().ok()?;
-    if !project.config.forge.kind.is_embedded() {
-        return None;
+    if let Some(server) = context.on_server(&project.config).ok()? {
+        let issue = server.issue(number).ok()??;
+        return Some((issue.title, issue.body));
     }
     let request =
         Request::Forge { project: project.config.name, command: ForgeCommand::ShowIssue { number } };
     let issue: pointsman_view::forge::Issue = context.ask(&request).ok()?;
-    Some(format!("\n{}\n", issue.body))
+    Some((issue.title, issue.body))
 }
 
 /// The diff of a pull request, or only what is new in it. To show it is a look.
@@ -198,7 +208,14 @@ fn diff(
     rounds::remember(context, &entry.project, pr, &read.head_sha);
     let text = read.diff.unwrap_or_default();
     Ok(match (since, &read.since_sha) {
-        (false, _) => text,
+        (false, _) => {
+            let asked = entry.issue.and_then(|issue| asked_for(context, issue)).unwrap_or_default();
+            let (ordered, outside) = outside_first(&text, &asked);
+            match outside.is_empty() {
+                true => ordered,
+                false => format!("{}\n\n{ordered}", words::screen::outside(&outside)),
+            }
+        }
         (true, Some(sha)) if *sha == read.head_sha => words::screen::nothing_since(sha),
         (true, sha) => format!("{}\n\n{text}", words::screen::since(sha.as_ref())),
     })

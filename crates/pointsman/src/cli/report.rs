@@ -191,7 +191,14 @@ impl Shown {
             rows.sort_by(|a, b| b.value.total_cmp(&a.value));
             rows
         };
+        #[allow(clippy::cast_precision_loss, reason = "counts of issues are small")]
+        let by_class = report.by_class.iter().map(|share| Row {
+            name: share.class.to_string(),
+            value: share.landed.max(share.reverted) as f64,
+            told: words::class(share.landed, share.reverted),
+        });
         let plots = [
+            Plot { title: words::BY_CLASS, rows: by_class.collect() },
             Plot { title: words::STAGES, rows: stages.collect() },
             Plot { title: words::COST_BY_ISSUE, rows: dearest(by_issue.collect()) },
             Plot { title: words::COST_BY_ROLE, rows: dearest(by_role.collect()) },

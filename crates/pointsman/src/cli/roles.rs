@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use pointsman_core::role::Role;
 use pointsman_core::run::Status;
 use pointsman_core::session::budget::Spent;
-use pointsman_core::task::{State, Task};
+use pointsman_core::task::{Exit, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{RunScope, Store};
+use pointsman_store::{RunScope, SessionRow, SessionScope, Store};
 use pointsman_view::role as view;
 use pointsman_view::task::usd;
 
@@ -166,9 +166,18 @@ fn sums(
     let runs = store.runs(name, RunScope::Last(RUNS))?;
     let ours = || runs.iter().filter(|run| run.formula.role() == role && run.started_at >= begins);
     let value = value(store, name, role)?;
+    // The work of a dev is a task: its sessions are what others have as runs.
+    let sessions = match role == Task::ROLE {
+        true => store.sessions(Some(name), SessionScope::All)?,
+        false => Vec::new(),
+    };
+    let sessions = || sessions.iter().filter(|row| row.role == role && row.created_at >= begins);
+    let died = |row: &&SessionRow| {
+        row.exit.is_some_and(|exit| exit == Exit::Failed || Exit::UNEXPECTED.contains(&exit))
+    };
     Ok(view::Work {
-        runs: ours().count(),
-        failed: ours().filter(|run| run.status == Status::Failed).count(),
+        runs: ours().count() + sessions().count(),
+        failed: ours().filter(|run| run.status == Status::Failed).count() + sessions().filter(died).count(),
         tokens: spent.known_tokens(),
         token_classes: spent.known_classes(),
         usd: usd(spent),

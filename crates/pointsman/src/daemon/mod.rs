@@ -48,6 +48,7 @@ mod relay;
 mod reports;
 pub(crate) mod restored;
 mod reviews;
+mod risk;
 mod runs;
 mod served;
 mod session_sockets;

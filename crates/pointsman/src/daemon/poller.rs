@@ -19,7 +19,7 @@ use super::restored;
 use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{
-    forge, heartbeat::Heartbeats, hooks::SilentSessions, idle::Idle, phase::Phases, work::Work,
+    forge, heartbeat::Heartbeats, hooks::SilentSessions, idle::Idle, outages, phase::Phases, work::Work,
 };
 use super::webhooks::{Topic, Webhooks};
 
@@ -186,6 +186,13 @@ fn pace(served: &Served, picture: &TaskMap, now: Timestamp) -> Duration {
 }
 
 impl PollSchedule {
+    /// A forge that has been silent for long is a question, and so no more when it answers.
+    fn tell_outage(&self, served: &Served, now: Timestamp) {
+        if let Some(input) = outages::of_forge(served, &self.board.workflows(), now) {
+            self.inbox.tell(input);
+        }
+    }
+
     /// One round of questions; answers when the next one is due.
     pub(super) fn round(&mut self, now: Timestamp) -> Timestamp {
         self.take_wishes(now);
@@ -212,6 +219,7 @@ impl PollSchedule {
                             self.inbox.report(ThreadReport::ForgeSeen { project: name.clone() });
                         }
                         restored::remember_forge(served);
+                        self.tell_outage(served, now);
                         self.world.jobs.check_peoples(served, &self.board.workflows());
                         self.world.jobs.enter_peoples(served, &self.board.workflows());
                         self.reviews.look(served);
@@ -223,6 +231,7 @@ impl PollSchedule {
                     Err(error) => {
                         tracing::warn!(project = %name, %error, "the forge does not answer");
                         served.heard_nothing(now);
+                        self.tell_outage(served, now);
                         pace.max(AFTER_TROUBLE)
                     }
                 };

@@ -139,6 +139,21 @@ fn answer(
             let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
             taken.map_err(|why| NotTaken::Refused(why.to_string()))
         }
+        (Owner::Task(issue), InboxCommand::Approve { .. } | InboxCommand::Reject { .. })
+            if asked.kind == Kind::Plan =>
+        {
+            let (by, accepted, reason) = match command {
+                InboxCommand::Reject { by, reason } => (by.clone(), false, reason.clone()),
+                InboxCommand::Approve { by }
+                | InboxCommand::Answer { by, .. }
+                | InboxCommand::Dismiss { by } => (by.clone(), true, String::new()),
+            };
+            let key = TaskKey { project: project.clone(), issue: *issue };
+            let event = Event::PlanDecided { by, accepted, reason };
+            let input = Input { answers: Some(id), ..Input::new(key, event) };
+            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
         (Owner::Task(issue), InboxCommand::Reject { .. }) if asked.kind == Kind::Setup => {
             let key = TaskKey { project: project.clone(), issue: *issue };
             let input = Input { answers: Some(id), ..Input::new(key, Event::Ordered { order: Order::Stop }) };

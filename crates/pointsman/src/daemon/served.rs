@@ -29,6 +29,7 @@ use pointsman_core::workflow::WorkflowId;
 
 use super::clock;
 use super::factory::{ForgeIssues, ForgeKnowledge};
+use super::risk;
 use super::settings::{self, Stamp};
 use super::webhooks::ProjectWebhooks;
 use crate::embedded_forge::EmbeddedForge;
@@ -237,7 +238,9 @@ impl Served {
 
     /// The approval that a change of main up to `head` needs.
     pub(crate) fn required_approval(&self, main: &Sha, head: &Sha) -> Result<Required, git::Error> {
-        Ok(Required::of(&self.config, !self.protected_paths(main, head)?.is_empty()))
+        let protected = self.protected_paths(main, head)?;
+        let risk = risk::judge(self, main, head, &protected);
+        Ok(Required::of(&self.config, !protected.is_empty(), risk.as_ref()))
     }
 
     /// The directories and files of one task.
@@ -374,6 +377,11 @@ impl SessionFiles {
     /// Pull request summary, or a refusal.
     pub(crate) fn summary(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("summary")
+    }
+
+    /// The plan that a session shows before it works.
+    pub(crate) fn plan(&self, generation: u32) -> PathBuf {
+        self.run_dir(generation).join("plan")
     }
 
     /// The directory into which one session puts files for those who review its work.

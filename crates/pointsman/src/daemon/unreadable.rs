@@ -1,8 +1,11 @@
 //! Snapshots that this program cannot read. What they belong to stands still; people are told once, and everybody else
 //! goes on.
 
+use pointsman_core::concern::{About, ConcernKey, Event};
+use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::part::question::Kind as Question;
 use pointsman_core::snapshot::{Kind, Unreadable};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::ActionId;
@@ -10,7 +13,7 @@ use pointsman_core::words;
 use pointsman_store::Change;
 
 use super::effects::EffectPerformer;
-use super::engine::Engine;
+use super::engine::{Engine, Input};
 use super::notifier;
 
 /// Tells people of everything that cannot be read, once; answers a line for each.
@@ -45,7 +48,37 @@ pub(super) fn tell(
         change.writes.extend(notifier::planned(engine, &posting, now)?);
         engine.write(&[change])?;
     }
+    ask(engine, &found, now)?;
     Ok(found.iter().map(words::reason::unreadable).collect())
+}
+
+/// Each is a question for as long as it cannot be read: the notice may be long forgotten.
+fn ask(engine: &mut Engine, found: &[Unreadable], now: Timestamp) -> Result<(), pointsman_store::Error> {
+    let key = |found: &Unreadable| ConcernKey {
+        project: found.project.clone(),
+        about: About::one_of(Question::Unreadable, &format!("{}-{}", found.what, found.name)),
+    };
+    let is_served = |project: &ProjectName| engine.config(project).is_some();
+    let raised = found.iter().filter(|found| is_served(&found.project)).map(|found| {
+        let event = Event::Raised {
+            kind: Question::Unreadable,
+            text: words::reason::unreadable(found),
+            issue: found.workflow().and_then(|id| id.issue()),
+            pr: None,
+            told: true,
+        };
+        Input::of_concern(key(found), event)
+    });
+    let over = engine.concerns().values().filter(|concern| {
+        concern.asked.as_ref().is_some_and(|asked| asked.kind == Question::Unreadable)
+            && !found.iter().any(|found| key(found) == concern.key)
+    });
+    let over = over.map(|concern| {
+        let why = words::question::READABLE_AGAIN.to_owned();
+        Input::of_concern(concern.key.clone(), Event::Lifted { why })
+    });
+    let inputs: Vec<Input> = raised.chain(over).collect();
+    engine.take(&inputs, now).map(drop)
 }
 
 fn topic(unreadable: &Unreadable) -> Topic {

@@ -89,6 +89,7 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
         phase_file: path("PHASE_FILE")?,
         // Who runs a formula has a result instead.
         summary_file: path("POINTSMAN_SUMMARY_FILE").or_else(|_| path("POINTSMAN_RESULT_FILE"))?,
+        plan_file: path("POINTSMAN_PLAN_FILE").ok(),
         runs_formula: var("POINTSMAN_RUN").is_some(),
         inbox: path("POINTSMAN_INBOX")?,
         pointsman: std::env::current_exe().context("cannot find my own program")?,

@@ -39,6 +39,8 @@ pub(super) struct Surroundings {
     pub(super) phase_file: PathBuf,
     /// Where it writes a summary, a refusal or a result.
     pub(super) summary_file: PathBuf,
+    /// Where it writes its plan, if somebody wants to see one.
+    pub(super) plan_file: Option<PathBuf>,
     /// Whether it runs a formula instead of implementing an issue.
     pub(super) runs_formula: bool,
     /// Where prompt and details are.
@@ -180,6 +182,12 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Step::Summary(text) => {
                 self.note("write the summary");
                 fs::write(&self.place.summary_file, format!("{text}\n"))?;
+            }
+            Step::Plan(text) => {
+                self.note("write the plan");
+                let file = self.place.plan_file.as_ref().context("nobody wants to see a plan")?;
+                fs::write(file, format!("{text}\n"))?;
+                self.phase("escalate", Some("plan"))?;
             }
             Step::Phase { name, reason } => self.phase(name, reason.as_deref())?,
             Step::RawPhase(text) => {

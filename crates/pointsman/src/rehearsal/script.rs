@@ -7,6 +7,7 @@
 //! | `commit MESSAGE`, `push` | git |
 //! | `merge-main` | takes the main branch in; where it conflicts, the files are left for the next `write` and `commit` |
 //! | `summary TEXT` | into the summary file |
+//! | `plan TEXT` | into the plan file, and hands it in |
 //! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
 //! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
 //! | `refuse STATUS [#ISSUE …] REASON` | turns the task down, and names the issues that must be closed first |
@@ -56,6 +57,8 @@ pub enum Step {
     MergeMain,
     /// Write the pull request's summary.
     Summary(String),
+    /// Write a plan and hand it in.
+    Plan(String),
     Phase {
         name: String,
         reason: Option<String>,
@@ -173,6 +176,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
         "push" => Step::Push,
         "merge-main" => Step::MergeMain,
         "summary" => Step::Summary(text_of("summary")?),
+        "plan" => Step::Plan(text_of("plan")?),
         "phase" => {
             let (name, reason) = split_word(rest);
             Phase::from_name(name).ok_or(needs("phase", "the name of a phase"))?;
@@ -286,6 +290,7 @@ mod tests {
         assert_eq!(one("push"), Step::Push);
         assert_eq!(one("merge-main"), Step::MergeMain);
         assert_eq!(one("summary Prices"), Step::Summary("Prices".to_owned()));
+        assert_eq!(one("plan In cents"), Step::Plan("In cents".to_owned()));
         assert_eq!(one("phase done"), Step::Phase { name: "done".to_owned(), reason: None });
         assert_eq!(
             one("phase needs_human which colour?"),

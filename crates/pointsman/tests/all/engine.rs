@@ -116,7 +116,7 @@ fn seen() -> Event {
 }
 
 fn says(generation: u32, phase: Phase) -> Event {
-    Event::PhaseClaimed { generation, phase, reason: None, refusal: None }
+    Event::PhaseClaimed { generation, phase, reason: None, refusal: None, plan: None }
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_deadline_that_takes_a_place_is_counted_before_the_next_task_begins() {
     stage.take(1, says(1, Phase::AwaitingCi));
     let head = pointsman_core::ids::Sha::new(&"a".repeat(40)).unwrap();
     let (sync, _) = stage.due().remove(0);
-    let events = vec![Event::BranchSynced { head: Some(head), protected: vec![], secret: None }];
+    let events = vec![Event::BranchSynced { head: Some(head), protected: vec![], secret: None, risk: None }];
     stage.settle(
         &sync,
         &Outcome::Done(Performed {
@@ -292,7 +292,10 @@ fn under_test(directory: &std::path::Path) -> (Engine, QueueEntry) {
     );
     let around = contribution::OwnerFacts { asked: None, policy: &policy, now: START };
     task.contribution
-        .happened(&contribution::Fact::Pushed { head: Some(&head), protected: &[], secret: None }, &around)
+        .happened(
+            &contribution::Fact::Pushed { head: Some(&head), protected: &[], secret: None, risk: None },
+            &around,
+        )
         .unwrap();
     let entry = NewEntry {
         project: key(1).project,

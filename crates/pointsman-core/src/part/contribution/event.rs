@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{CiVerdict, Fact, PrFact, QueueOutcome, ReviewVerdict};
 use crate::ids::{Number, Sha};
 use crate::known_secrets::FoundSecrets;
+use crate::review::Risk;
 
 /// Something that became known about a contribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub enum Event {
         /// The paths it changes that need a person's approval.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         protected: Vec<String>,
+        /// Its risk, where that decides who looks at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        risk: Option<Risk>,
         /// What is or looks like a secret in it. Without a head, it is why nothing was pushed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<FoundSecrets>,
@@ -61,8 +65,8 @@ impl Event {
     /// The fact that the part takes in.
     pub fn fact(&self) -> Fact<'_> {
         match self {
-            Self::Pushed { head, protected, secret } => {
-                Fact::Pushed { head: head.as_ref(), protected, secret: secret.as_ref() }
+            Self::Pushed { head, protected, risk, secret } => {
+                Fact::Pushed { head: head.as_ref(), protected, risk: risk.as_ref(), secret: secret.as_ref() }
             }
             Self::Opened { number } => Fact::Opened { number: *number },
             Self::Observed { fact } => Fact::Observed(fact),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Number, Sha};
 use crate::known_secrets::FoundSecrets;
+use crate::review::Risk;
 
 /// Something that became known about a contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub enum Fact<'a> {
         head: Option<&'a Sha>,
         /// The paths it changes that need a person's approval.
         protected: &'a [String],
+        /// Its risk, where that decides who looks at it.
+        risk: Option<&'a Risk>,
         /// What is or looks like a secret in it. Without a head, it is why nothing was pushed.
         secret: Option<&'a FoundSecrets>,
     },

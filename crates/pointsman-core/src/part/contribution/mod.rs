@@ -21,9 +21,10 @@ pub use event::Event;
 pub use fact::{CiVerdict, Fact, PrFact, QueueOutcome, ReviewVerdict};
 pub use step::OwnerFacts;
 
-use crate::config;
+use crate::config::{self, RiskReviewer};
 use crate::ids::{Number, Sha};
 use crate::part::question::Cause;
+use crate::review::{Reviewers, Risk};
 use crate::task::Headline;
 use crate::time::Timestamp;
 
@@ -113,6 +114,9 @@ struct Pushed {
     /// The paths it changes that need a person's approval, whoever else reviews.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     protected: Vec<String>,
+    /// Its risk; none if nobody judged it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    risk: Option<Risk>,
     /// The hosts that its last run was refused, if that made it red.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<String>,
@@ -128,6 +132,7 @@ impl Pushed {
             review: Review::None,
             approvals: Vec::new(),
             protected: Vec::new(),
+            risk: None,
             hosts: Vec::new(),
         }
     }
@@ -218,6 +223,8 @@ pub enum ReviewMode {
     Human,
     /// A program of the project's own.
     Command,
+    /// Whoever the risk of the head needs.
+    Risk(Reviewers),
     None,
 }
 
@@ -228,6 +235,7 @@ impl ReviewMode {
             config::ReviewMode::None => Self::None,
             config::ReviewMode::Human => Self::Human,
             config::ReviewMode::Agent => Self::Command,
+            config::ReviewMode::Risk => Self::Risk(Reviewers::new(&config.risk)),
         }
     }
 }
@@ -254,9 +262,14 @@ impl Approvals {
     }
 
     /// The number of people that a change needs if people decide about it.
-    pub fn needed(self, mode: ReviewMode, touches_protected: bool) -> usize {
+    pub fn needed(self, mode: ReviewMode, touches_protected: bool, risk: Option<&Risk>) -> usize {
         let usual = match mode {
             ReviewMode::Human => self.usual,
+            ReviewMode::Risk(reviewers) => match reviewers.of(risk) {
+                RiskReviewer::Nobody | RiskReviewer::Agent => 1,
+                RiskReviewer::Person => self.usual,
+                RiskReviewer::TwoPeople => self.usual.max(2),
+            },
             // A person may approve in the place of a program, and one is as good as the program.
             ReviewMode::Command | ReviewMode::None => 1,
         };
@@ -364,7 +377,27 @@ impl Contribution {
 
     /// The number of people who must approve the head if people decide about it.
     pub fn approvals_needed(&self, approvals: Approvals, mode: ReviewMode) -> usize {
-        approvals.needed(mode, !self.protected().is_empty())
+        approvals.needed(mode, !self.protected().is_empty(), self.risk())
+    }
+
+    /// The risk of the head; none if nobody judged it.
+    pub fn risk(&self) -> Option<&Risk> {
+        self.pushed().and_then(|pushed| pushed.risk.as_ref())
+    }
+
+    /// The judge of the head: where the risk decides, whoever its class needs.
+    pub fn judge(&self, mode: ReviewMode) -> ReviewMode {
+        match mode {
+            ReviewMode::Human | ReviewMode::Command | ReviewMode::None => mode,
+            ReviewMode::Risk(reviewers) => match reviewers.of(self.risk()) {
+                RiskReviewer::Person | RiskReviewer::TwoPeople => ReviewMode::Human,
+                RiskReviewer::Nobody | RiskReviewer::Agent if !self.protected().is_empty() => {
+                    ReviewMode::Human
+                }
+                RiskReviewer::Agent => ReviewMode::Command,
+                RiskReviewer::Nobody => ReviewMode::None,
+            },
+        }
     }
 
     /// The paths it changes that need a person's approval.

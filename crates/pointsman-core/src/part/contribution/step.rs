@@ -7,6 +7,7 @@ use super::{
 use crate::ids::{Number, Sha};
 use crate::known_secrets::FoundSecrets;
 use crate::part::question::Cause;
+use crate::review::Risk;
 use crate::task::Headline;
 use crate::time::Timestamp;
 use crate::words;
@@ -45,11 +46,11 @@ impl Contribution {
                 let words = words::message::withheld(&found.what);
                 self.hand_back_red(words::reason::withheld(&found.what), words, around, &mut reactions);
             }
-            Fact::Pushed { head, protected, secret } => {
+            Fact::Pushed { head, protected, risk, secret } => {
                 if let Some(found) = secret {
                     self.warn(found, &mut reactions);
                 }
-                self.branch_pushed(head, protected, around, &mut reactions);
+                self.branch_pushed(head, (protected, risk), around, &mut reactions);
             }
             Fact::HeadMoved => match self.awaited() {
                 Some(Awaited::Push | Awaited::Checks | Awaited::Review | Awaited::Queue) => {
@@ -67,6 +68,15 @@ impl Contribution {
             Fact::ChecksStarted { sha } => self.checks_started(sha, around)?,
             Fact::ChecksFinished { sha, run, verdict } => {
                 self.checks_finished(sha, run, verdict, around, &mut reactions)?;
+            }
+            Fact::Reviewed { sha, verdict, by_agent: true, body, .. }
+                if self.head() == Some(sha)
+                    && matches!(around.policy.review, ReviewMode::Risk(_))
+                    && verdict != ReviewVerdict::RequestChanges
+                    && !(verdict == ReviewVerdict::Approve
+                        && self.judge(around.policy.review) == ReviewMode::Command) =>
+            {
+                self.found(body, around, &mut reactions);
             }
             Fact::Reviewed { sha, verdict: ReviewVerdict::Approve, by_agent: true, .. }
                 if self.head() == Some(sha) && !self.protected().is_empty() =>
@@ -142,7 +152,7 @@ impl Contribution {
     fn branch_pushed(
         &mut self,
         head: Option<&Sha>,
-        protected: &[String],
+        (protected, risk): (&[String], Option<&Risk>),
         around: &OwnerFacts<'_>,
         reactions: &mut Reactions,
     ) {
@@ -175,6 +185,12 @@ impl Contribution {
         }
         if let Some(pushed) = self.pushed_mut() {
             pushed.protected = protected.to_vec();
+            // What the review agent found of this very commit is not forgotten because it is handed in again.
+            let is_raised =
+                matches!((&pushed.risk, risk), (Some(known), Some(now)) if known.class > now.class);
+            if !is_raised {
+                pushed.risk = risk.cloned();
+            }
         }
         if self.pr().is_none() {
             reactions.push(Reaction::Open);
@@ -258,7 +274,8 @@ impl Contribution {
         }
         match verdict {
             CiVerdict::Passed => {
-                let is_reviewed = around.policy.review != ReviewMode::None || !self.protected().is_empty();
+                let judge = self.judge(around.policy.review);
+                let is_reviewed = judge != ReviewMode::None || !self.protected().is_empty();
                 tell(Headline::CiPassed, words::message::ci_passed(sha, is_reviewed), reactions);
                 self.green(around, reactions);
             }
@@ -281,9 +298,9 @@ impl Contribution {
 
     /// The head is green: on to the reviewer, or to the merge queue if there is nobody to ask.
     fn green(&mut self, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
+        let nobody_reviews = self.judge(around.policy.review) == ReviewMode::None;
         let Progress::Pushed { pushed, wait } = &mut self.progress else { return };
         let approved = matches!(pushed.review, Review::Approved { .. });
-        let nobody_reviews = around.policy.review == ReviewMode::None;
         if nobody_reviews && !approved && !pushed.protected.is_empty() {
             self.ask_person(around, reactions);
         } else if nobody_reviews || approved {
@@ -296,6 +313,21 @@ impl Contribution {
             *wait = Some(Wait { what: Awaited::Review, until });
             reactions.push(Reaction::Awaits(Awaited::Review));
             reactions.push(Reaction::RequestReview { sha: pushed.head.clone() });
+        }
+    }
+
+    /// The review agent found something or did not decide, so the head is in a higher class. People are asked by the wait for
+    /// their review. What the agent says about a head that needs a person anyway changes nothing.
+    fn found(&mut self, body: &str, around: &OwnerFacts<'_>, reactions: &mut Reactions) {
+        if self.judge(around.policy.review) != ReviewMode::Command {
+            return;
+        }
+        let why = words::risk::found(words::review::gist(body));
+        if let Some(pushed) = self.pushed_mut() {
+            pushed.risk = pushed.risk.as_ref().map(|risk| risk.with_findings(why));
+            if matches!(self.awaited(), Some(Awaited::Review)) {
+                reactions.extend(self.head().cloned().map(|sha| Reaction::RequestReview { sha }));
+            }
         }
     }
 
@@ -514,7 +546,7 @@ impl Contribution {
                 let words = words::message::merge_conflict(files, with.as_deref());
                 tell(Headline::MergeConflict, words, reactions);
                 if self.attempts.merge_conflicts > around.policy.merge_conflicts {
-                    ask(Cause::Daemon, words::reason::conflicts(files), reactions);
+                    ask(Cause::Conflict, words::reason::conflicts(files), reactions);
                 }
             }
             QueueOutcome::Red { summary, log } => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::config::RiskClass;
 use crate::known_secrets::FoundSecrets;
 use crate::workflow::Refused;
 
@@ -66,7 +67,7 @@ impl Road {
         let mut road = Self::new();
         road.part.await_push(road.now.after(HOUR));
         assert_eq!(
-            road.hears(&Fact::Pushed { head: Some(&sha(digit)), protected: &[], secret: None }),
+            road.hears(&Fact::Pushed { head: Some(&sha(digit)), protected: &[], secret: None, risk: None }),
             "open awaits:Checks check"
         );
         road.hears(&Fact::Opened { number: 7 });
@@ -183,7 +184,7 @@ fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
     let mut road = Road::queued();
     assert_eq!(road.hears(&Fact::HeadMoved), "push");
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None }),
         "dequeue awaits:Checks check"
     );
     assert_eq!((road.part.review(), road.part.pr()), (&Review::None, Some(7)));
@@ -196,10 +197,13 @@ fn a_push_voids_verdict_approval_and_entry_but_not_the_pull_request() {
 #[test]
 fn the_same_head_again_goes_on_where_it_was() {
     let mut road = Road::queued();
-    assert_eq!(road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }), "");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None }),
+        ""
+    );
     let mut road = Road::pushed('a');
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None }),
         "",
         "CI is at it"
     );
@@ -207,7 +211,7 @@ fn the_same_head_again_goes_on_where_it_was() {
     road.review(ReviewVerdict::RequestChanges);
     road.part.await_push(road.now.after(HOUR));
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None }),
         "returned",
         "the changes are not made"
     );
@@ -218,15 +222,18 @@ fn red_is_handed_back_as_often_as_allowed() {
     let mut road = Road::pushed('a');
     assert_eq!(road.ci(&red()), "record returned tell:CiFailed");
     assert_eq!((road.part.awaited(), road.part.log_end()), (None, "boom"));
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     assert_eq!(road.ci(&red()), "record exhausted");
     // So is an empty push.
     let mut road = Road::new();
     assert_eq!(
-        road.hears(&Fact::Pushed { head: None, protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: None, protected: &[], secret: None, risk: None }),
         "returned tell:CiFailed"
     );
-    assert_eq!(road.hears(&Fact::Pushed { head: None, protected: &[], secret: None }), "exhausted");
+    assert_eq!(
+        road.hears(&Fact::Pushed { head: None, protected: &[], secret: None, risk: None }),
+        "exhausted"
+    );
 }
 
 #[test]
@@ -235,7 +242,7 @@ fn infrastructure_is_tried_again_for_each_head_then_a_person_is_asked() {
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
     assert_eq!(road.ci(&infra()), "record ask:Ci");
     assert_eq!(road.part.attempts.ci_fixes, 0);
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     assert_eq!(road.ci(&infra()), "record awaits:Checks check");
 }
 
@@ -269,7 +276,7 @@ fn without_a_ci_or_a_reviewer_it_goes_on_at_once() {
     let mut road = Road::new();
     road.policy.has_ci = false;
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None }),
         "open awaits:Review review"
     );
     assert_eq!(road.part.ci(), &Ci::None, "nobody reads that CI passed");
@@ -290,7 +297,7 @@ fn reviews_are_rounds_and_nobody_is_overtaken() {
         "returned tell:ChangesRequested",
         "the same round"
     );
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     assert_eq!(road.review(ReviewVerdict::RequestChanges), "exhausted");
     assert_eq!(Road::queued().review(ReviewVerdict::Discuss), "dequeue ask:Review");
     // Whoever works on it waits for an answer to something else.
@@ -308,10 +315,10 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     let mut road = Road::queued();
     assert_eq!(road.queue(&conflict), "returned tell:MergeConflict");
     road.refuses(&Fact::QueueReported { head: &sha('a'), outcome: &conflict });
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     road.ci(&CiVerdict::Passed);
     road.review(ReviewVerdict::Approve);
-    assert_eq!(road.queue(&conflict), "returned tell:MergeConflict ask:Daemon");
+    assert_eq!(road.queue(&conflict), "returned tell:MergeConflict ask:Conflict");
 
     let mut road = Road::queued();
     assert_eq!(
@@ -324,7 +331,7 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
     let mut road = Road::queued();
     assert_eq!(road.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
     assert_eq!(
-        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None }),
+        road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None }),
         "awaits:Queue enqueue"
     );
 }
@@ -360,7 +367,7 @@ fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_
     // Another commit is another matter.
     let mut road = Road::pushed('a');
     road.ci(&unreached);
-    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     assert!(road.part.refused_hosts().is_empty());
 }
 
@@ -380,10 +387,11 @@ fn protected_paths_need_a_person_whoever_else_reviews() {
     for mode in [ReviewMode::None, ReviewMode::Command, ReviewMode::Human] {
         let mut road = Road::new();
         (road.policy.has_ci, road.policy.review) = (false, mode);
-        let pushed = road.hears(&Fact::Pushed { head: Some(&head), protected: &paths, secret: None });
+        let pushed =
+            road.hears(&Fact::Pushed { head: Some(&head), protected: &paths, secret: None, risk: None });
         let asks = match mode {
             ReviewMode::None => "open ask:Review",
-            ReviewMode::Command | ReviewMode::Human => "open awaits:Review review",
+            ReviewMode::Command | ReviewMode::Human | ReviewMode::Risk(_) => "open awaits:Review review",
         };
         assert_eq!(pushed, asks, "{mode:?}");
         let approve = |by_agent| Fact::Reviewed {
@@ -396,7 +404,8 @@ fn protected_paths_need_a_person_whoever_else_reviews() {
         assert_eq!(road.hears(&approve(true)), "ask:Review", "{mode:?}");
         assert_eq!(road.hears(&approve(false)), "tell:Approved awaits:Queue enqueue", "{mode:?}");
         assert_eq!(road.hears(&approve(true)), "", "{mode:?}: a person has approved it");
-        let other = road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+        let other =
+            road.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
         assert!(other.starts_with("dequeue"), "{mode:?}: {other}");
     }
 }
@@ -411,18 +420,18 @@ fn a_secret_keeps_a_branch_here_and_what_looks_like_one_is_told() {
         fingerprints: fingerprints.iter().map(|&one| one.to_owned()).collect(),
     };
     let token = found("a.txt holds a token", &["1"]);
-    let withheld = Fact::Pushed { head: None, protected: &[], secret: Some(&token) };
+    let withheld = Fact::Pushed { head: None, protected: &[], secret: Some(&token), risk: None };
     assert_eq!(road.hears(&withheld), "returned tell:CiFailed");
     let key = found("line 1 of a.txt looks like a key", &["2"]);
-    let warned = Fact::Pushed { head: Some(&head), protected: &[], secret: Some(&key) };
+    let warned = Fact::Pushed { head: Some(&head), protected: &[], secret: Some(&key), risk: None };
     assert_eq!(road.hears(&warned), "tell:WritePhase open awaits:Checks check");
     road.hears(&Fact::Opened { number: 7 });
     assert_eq!(road.hears(&warned), "", "it was told");
     let moved = found("line 7 of a.txt looks like a key", &["2"]);
-    let again = Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: Some(&moved) };
+    let again = Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: Some(&moved), risk: None };
     assert_eq!(road.hears(&again), "awaits:Checks check", "the same in another line");
     let both = found("a.txt and b.txt look like keys", &["2", "3"]);
-    let more = Fact::Pushed { head: Some(&sha('c')), protected: &[], secret: Some(&both) };
+    let more = Fact::Pushed { head: Some(&sha('c')), protected: &[], secret: Some(&both), risk: None };
     assert_eq!(road.hears(&more), "tell:WritePhase awaits:Checks check", "another one");
 }
 
@@ -453,7 +462,7 @@ fn two_approvals_are_those_of_two_people_for_this_very_commit() {
     // A push voids what was said about another commit.
     let mut pushed = road();
     by(&mut pushed, "ann", yes, false);
-    pushed.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None });
+    pushed.hears(&Fact::Pushed { head: Some(&sha('b')), protected: &[], secret: None, risk: None });
     assert!(pushed.part.approvals().is_empty());
 
     // Whoever wants changes has everybody look again.
@@ -464,7 +473,7 @@ fn two_approvals_are_those_of_two_people_for_this_very_commit() {
 
     // The queue's own round trip keeps approvals: the head is the same.
     assert_eq!(two.queue(&QueueOutcome::Stale { reason: "x".into() }), "awaits:Push push");
-    let again = Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None };
+    let again = Fact::Pushed { head: Some(&sha('a')), protected: &[], secret: None, risk: None };
     assert_eq!(two.hears(&again), "awaits:Queue enqueue");
     assert_eq!(two.part.approvals(), ["ann", "bob"]);
 
@@ -473,11 +482,95 @@ fn two_approvals_are_those_of_two_people_for_this_very_commit() {
     for (mode, plain, protected) in rows {
         let approvals = Approvals { usual: 1, protected: 2 };
         assert_eq!(
-            (approvals.needed(mode, false), approvals.needed(mode, true)),
+            (approvals.needed(mode, false, None), approvals.needed(mode, true, None)),
             (plain, protected),
             "{mode:?}"
         );
     }
-    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Human, true), 2);
-    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Command, false), 1);
+    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Human, true, None), 2);
+    assert_eq!(Approvals { usual: 2, protected: 1 }.needed(ReviewMode::Command, false, None), 1);
+}
+
+/// Pushes one of this class in a project where the risk decides, without CI.
+fn pushed_at_risk(keys: &str, risk: Option<&Risk>) -> (Road, String) {
+    let text = format!("name = \"shop\"\nreview.mode = \"risk\"\n{keys}");
+    let config = config::Config::parse(&text, "pointsman.toml").unwrap();
+    let mut road = Road::new();
+    (road.policy.has_ci, road.policy.review) = (false, ReviewMode::new(&config));
+    let told = road.hears(&Fact::Pushed { head: Some(&sha('a')), protected: &[], risk, secret: None });
+    (road, told)
+}
+
+fn risk(class: RiskClass, sampled: bool) -> Risk {
+    Risk { class, reasons: vec!["a rule".to_owned()], sampled, findings: RiskClass::High }
+}
+
+#[test]
+fn a_class_needs_nobody_the_review_agent_one_person_or_two() {
+    use RiskClass::{Critical, High, Low, Medium};
+    let two = "risk.critical = \"two_people\"";
+    let head = sha('a');
+    let by =
+        |by, by_agent| Fact::Reviewed { sha: &head, verdict: ReviewVerdict::Approve, by, by_agent, body: "" };
+    let (waits, lands) = ("open awaits:Review review", "tell:Approved awaits:Queue enqueue");
+    // The risk; what follows from the push, from the agent's approval, from a person's, and from another person's.
+    let rows = [
+        (Some(risk(Low, false)), "open awaits:Queue enqueue", ["", "", ""]),
+        (Some(risk(Low, true)), waits, ["", lands, ""]),
+        (Some(risk(Medium, false)), waits, [lands, "", ""]),
+        (Some(risk(High, false)), waits, ["", lands, ""]),
+        (Some(risk(Critical, false)), waits, ["", "", lands]),
+        (None, waits, ["", lands, ""]),
+    ];
+    for (risk, pushed, answers) in rows {
+        let (mut road, told) = pushed_at_risk(two, risk.as_ref());
+        assert_eq!(told, pushed, "{risk:?}");
+        for (says, follows) in [by("judge", true), by("ann", false), by("bob", false)].iter().zip(answers) {
+            assert_eq!(road.hears(says), follows, "{risk:?} {says:?}");
+        }
+        let kept: Contribution = serde_json::from_str(&serde_json::to_string(&road.part).unwrap()).unwrap();
+        assert_eq!(kept, road.part);
+    }
+}
+
+#[test]
+fn what_the_review_agent_finds_brings_a_person() {
+    let head = sha('a');
+    let says = |verdict, by_agent| Fact::Reviewed { sha: &head, verdict, by: "x", by_agent, body: "odd" };
+    let medium = risk(RiskClass::Medium, false);
+    let (mut road, _) = pushed_at_risk("", Some(&medium));
+    assert_eq!(road.part.judge(road.policy.review), ReviewMode::Command);
+    assert_eq!(road.hears(&says(ReviewVerdict::Discuss, true)), "review", "people are asked instead");
+    assert_eq!(road.part.judge(road.policy.review), ReviewMode::Human);
+    let raised = road.part.risk().unwrap();
+    assert_eq!(raised.class, RiskClass::High);
+    assert!(raised.reasons[0].contains("odd"), "{raised:?}");
+    // Handed in again, it is not forgotten; and the agent cannot approve any more.
+    road.hears(&Fact::Pushed { head: Some(&head), protected: &[], risk: Some(&medium), secret: None });
+    assert_eq!(road.part.risk().unwrap().class, RiskClass::High);
+    assert_eq!(road.hears(&says(ReviewVerdict::Approve, true)), "");
+    assert_eq!(road.hears(&says(ReviewVerdict::Approve, false)), "tell:Approved awaits:Queue enqueue");
+    // A request for changes by the agent goes to whoever works on it, as ever.
+    let (mut road, _) = pushed_at_risk("", Some(&medium));
+    assert!(road.hears(&says(ReviewVerdict::RequestChanges, true)).contains("tell:ChangesRequested"));
+}
+
+#[test]
+fn protected_paths_need_a_person_where_the_risk_decides() {
+    let paths = ["ci.sh".to_owned()];
+    let low = risk(RiskClass::Low, false);
+    let (mut road, _) = pushed_at_risk("", Some(&low));
+    let head = sha('b');
+    let told =
+        road.hears(&Fact::Pushed { head: Some(&head), protected: &paths, risk: Some(&low), secret: None });
+    assert!(told.contains("awaits:Review"), "{told}");
+    let approve = |by_agent| Fact::Reviewed {
+        sha: &head,
+        verdict: ReviewVerdict::Approve,
+        by: "ann",
+        by_agent,
+        body: "",
+    };
+    assert_eq!(road.hears(&approve(true)), "");
+    assert_eq!(road.hears(&approve(false)), "tell:Approved awaits:Queue enqueue");
 }

@@ -152,7 +152,7 @@ impl Kind {
             // People were told when it was blocked, and the inbox keeps it.
             Self::Blocked => traits("blocked", HoldsUp, false, Never, DISMISS),
             Self::Refused => traits("refused", CanWait, false, Never, DISMISS),
-            Self::Conflict => traits("conflict", HoldsUp, true, Never, &[Act::Answer, Act::Dismiss]),
+            Self::Conflict => traits("conflict", HoldsUp, true, AfterTimeout, ANSWER),
             Self::QueuePaused => traits("queue_paused", HoldsUp, true, Never, &[Act::Approve]),
             Self::MainRed => traits("main_red", HoldsUp, true, Never, DISMISS),
             Self::Alarm => traits("alarm", Endangers, true, Never, DISMISS),

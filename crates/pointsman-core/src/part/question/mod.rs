@@ -120,6 +120,10 @@ pub enum Cause {
     Hosts,
     /// The working tree could not be set up.
     Setup,
+    /// The agent shows its plan before it works.
+    Plan,
+    /// It conflicts with the main branch again and again.
+    Conflict,
     /// Something else the daemon could not settle.
     Daemon,
 }
@@ -394,6 +398,34 @@ pub fn bind(open: &[QuestionId], text: &str) -> Binding {
         (None, [only]) => Binding::To(*only),
         (None, _) => Binding::Ambiguous,
     }
+}
+
+/// The decision that plain words are, as people write them in a thread; none if they are an answer, or if a question of this kind
+/// cannot be settled so. A no may come with its reason.
+pub fn decision(kind: Kind, text: &str) -> Option<(Act, String)> {
+    const NO: [&str; 4] = ["no", "n", "reject", "rejected"];
+    const DISMISS: [&str; 2] = ["dismiss", "dismissed"];
+    let plain = text.trim().trim_end_matches(['.', '!']).to_lowercase();
+    let (first, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+    let first = first.trim_end_matches([':', ',', '.']).to_lowercase();
+    let act = match () {
+        () if is_yes(text) => Act::Approve,
+        () if NO.contains(&first.as_str()) => Act::Reject,
+        () if DISMISS.contains(&plain.as_str()) => Act::Dismiss,
+        () => return None,
+    };
+    let reason = if act == Act::Reject { rest.trim().to_owned() } else { String::new() };
+    kind.takes(act).then_some((act, reason))
+}
+
+/// Whether words are a plain yes, as people write it below an issue or in a chat.
+pub fn is_yes(text: &str) -> bool {
+    const YES: [&str; 14] = [
+        "yes", "y", "ok", "okay", "approve", "approved", "accept", "accepted", "lgtm", "go", "go ahead",
+        "go on", "👍", ":+1:",
+    ];
+    let plain = text.trim().trim_end_matches(['.', '!']).to_lowercase();
+    YES.contains(&plain.as_str())
 }
 
 /// The question that a text names at its beginning.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     Act, Binding, Cause, Change, Due, Event, Expiry, Kind, Owner, Policy, Question, QuestionId, Settled,
-    Settlement, Source, Urgency, bind, changes, named,
+    Settlement, Source, Urgency, bind, changes, decision, named,
 };
 use crate::ids::ProjectName;
 use crate::run::RunId;
@@ -49,7 +49,7 @@ fn every_kind_has_a_name_of_its_own_and_a_way_to_be_settled() {
     // A person may be away for long: only what a session or an action waits for is given up.
     let gives_up = Kind::ALL.into_iter().filter(|kind| kind.traits().expiry == Expiry::AfterTimeout);
     let names: Vec<&str> = gives_up.map(Kind::as_str).collect();
-    assert_eq!(names, ["question", "approval", "host_access", "plan", "filing"]);
+    assert_eq!(names, ["question", "approval", "conflict", "host_access", "plan", "filing"]);
     let endangers = Kind::ALL.into_iter().filter(|kind| kind.traits().urgency == Urgency::Endangers);
     let names: Vec<&str> = endangers.map(Kind::as_str).collect();
     assert_eq!(names, ["alarm", "secret", "service_down", "disk", "host_lost"]);
@@ -224,5 +224,22 @@ fn a_question_is_stored_and_read_back() {
             Question { settled: Some(Settled { by: None, at: ASKED, how }), ..asked(Kind::Question) };
         let text = serde_json::to_string(&question).unwrap();
         assert_eq!(serde_json::from_str::<Question>(&text).unwrap(), question);
+    }
+}
+
+#[test]
+fn plain_words_decide_where_the_kind_takes_it_and_nothing_else_does() {
+    let act = |kind, text| decision(kind, text);
+    let plain = |act| Some((act, String::new()));
+    for yes in ["yes", "Approve.", " LGTM! ", "go ahead", "👍"] {
+        assert_eq!(act(Kind::QueuePaused, yes), plain(Act::Approve), "{yes}");
+        assert_eq!(act(Kind::Question, yes), None, "{yes}: the agent reads it");
+    }
+    assert_eq!(act(Kind::Secret, "no"), plain(Act::Reject));
+    assert_eq!(act(Kind::Secret, "No, it is real"), Some((Act::Reject, "it is real".to_owned())));
+    assert_eq!(act(Kind::QueuePaused, "no"), None, "a paused queue takes no no");
+    assert_eq!(act(Kind::Blocked, "dismiss"), plain(Act::Dismiss));
+    for other in ["yes, but use cents", "nobody knows", "what is this?", ""] {
+        assert_eq!(act(Kind::Secret, other), None, "{other}");
     }
 }

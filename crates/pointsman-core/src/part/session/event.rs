@@ -34,6 +34,9 @@ pub enum Event {
         reason: Option<String>,
         /// A refusal found in the summary file.
         refusal: Option<Refusal>,
+        /// The plan found in the plan file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
     },
     /// The phase file is not one, or says something unknown.
     PhaseRejected {

@@ -176,7 +176,9 @@ impl Draft<'_> {
                 Reaction::Check { sha, run } => self.order(Effect::RunChecks { sha, run }),
                 Reaction::RequestReview { sha } => {
                     self.order(Effect::RequestReview { sha });
-                    if self.policy.contribution.review == ReviewMode::Human {
+                    let judge =
+                        self.run.contribution().map(|part| part.judge(self.policy.contribution.review));
+                    if judge == Some(ReviewMode::Human) {
                         self.needs_review();
                     }
                 }

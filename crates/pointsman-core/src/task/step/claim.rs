@@ -6,16 +6,26 @@ use crate::part::session::Stage;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::{Phase, Refusal};
+use crate::task::plan::is_plan;
 use crate::task::state::State;
 use crate::words;
+
+/// What an agent says with a phase.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) reason: Option<&'a str>,
+    /// A refusal found in the summary file.
+    pub(super) refusal: Option<&'a Refusal>,
+    /// The plan found in the plan file.
+    pub(super) plan: Option<&'a str>,
+}
 
 impl Draft<'_> {
     pub(super) fn phase_claimed(
         &mut self,
         generation: u32,
         phase: Phase,
-        reason: Option<&str>,
-        refusal: Option<&Refusal>,
+        said: Said<'_>,
     ) -> Result<(), Refused> {
         self.task.session.is_current(generation)?;
         if self.task.state == State::Paused {
@@ -38,7 +48,7 @@ impl Draft<'_> {
             }
             return Ok(());
         }
-        self.react(phase, reason, refusal);
+        self.react(phase, said);
         if self.ends_exhausted() {
             return Ok(());
         }
@@ -48,8 +58,15 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn react(&mut self, phase: Phase, reason: Option<&str>, refusal: Option<&Refusal>) {
+    fn react(&mut self, phase: Phase, said: Said<'_>) {
+        let Said { reason, refusal, plan } = said;
         match phase {
+            Phase::AwaitingCi | Phase::AwaitingReview
+                if matches!(self.task.state, State::Working | State::Escalated) && self.wants_plan() =>
+            {
+                self.handed_in_without_plan();
+            }
+            Phase::Escalate if self.wants_plan() && is_plan(reason) => self.plan_claimed(plan),
             Phase::AwaitingCi | Phase::AwaitingReview => {
                 if matches!(self.task.state, State::Working | State::Escalated) && !self.waits_for_reviewer()
                 {

@@ -2,7 +2,6 @@
 
 use super::{Draft, Refused, state_of};
 use crate::ids::Sha;
-use crate::known_secrets::FoundSecrets;
 use crate::part::contribution::{Fact, OwnerFacts, PrFact, QueueOutcome, Reaction};
 use crate::part::question::Cause;
 use crate::task::effect::{Effect, Exit, Headline};
@@ -52,12 +51,11 @@ impl Draft<'_> {
     }
 
     /// The branch is on the forge.
-    pub(super) fn branch_synced(
-        &mut self,
-        head: Option<&Sha>,
-        protected: &[String],
-        secret: Option<&FoundSecrets>,
-    ) -> Result<(), Refused> {
+    pub(super) fn branch_synced(&mut self, pushed: &Fact<'_>) -> Result<(), Refused> {
+        let head = match pushed {
+            Fact::Pushed { head, .. } => *head,
+            _ => None,
+        };
         match self.task.state {
             State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
             State::Escalated if self.waits_for_reviewer() => {
@@ -77,7 +75,7 @@ impl Draft<'_> {
                 return Err(Refused::NotNow(words::task::refused::waits_for_no_branch(self.task.state)));
             }
         }
-        self.contributed(&Fact::Pushed { head, protected, secret })
+        self.contributed(pushed)
     }
 
     pub(super) fn pull_request_observed(&mut self, fact: &PrFact) -> Result<(), Refused> {

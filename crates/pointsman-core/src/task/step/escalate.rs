@@ -16,15 +16,25 @@ const REQUEST_REVIEW: &str = "request_review";
 
 impl Draft<'_> {
     pub(super) fn escalate(&mut self, cause: Cause, reason: String) {
+        self.escalate_about(cause, reason, None);
+    }
+
+    /// Asks a person. `text` is the question in full, where it is more than its reason.
+    pub(super) fn escalate_about(&mut self, cause: Cause, reason: String, text: Option<String>) {
         self.enter(State::Escalated);
         self.task.reason = Some(reason.clone());
         let policy = self.policy.question();
         let kind = match cause {
             Cause::Hosts => Kind::HostAccess,
             Cause::Setup => Kind::Setup,
+            Cause::Plan => Kind::Plan,
+            Cause::Conflict => Kind::Conflict,
             Cause::Agent | Cause::Ci | Cause::Review | Cause::Daemon => Kind::Question,
         };
-        let question = Question::ask(kind, cause, self.task.source(), &reason, &policy, self.now);
+        let mut question = Question::ask(kind, cause, self.task.source(), &reason, &policy, self.now);
+        if let Some(text) = text {
+            question.body = text;
+        }
         self.task.deadline = question.expires_at;
         self.task.escalation = Some(question);
         self.notify(words::notice::escalated(&self.task, 0));
@@ -50,8 +60,10 @@ impl Draft<'_> {
         if self.task.state != State::Escalated {
             return Err(Refused::NotNow(words::task::refused::nobody_asked(self.task.state)));
         }
-        self.enter(State::Working);
-        self.tell(Headline::Answer, words::message::answer(by, text));
+        if !self.plan_answered(by, text) {
+            self.enter(State::Working);
+            self.tell(Headline::Answer, words::message::answer(by, text));
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
 use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::RefusalStatus;
+use crate::task::plan::PlanStage;
 use crate::task::state::State;
 use crate::time::Timestamp;
 use crate::words;
@@ -160,7 +161,7 @@ impl Draft<'_> {
             return Err(Refused::NotNow(words::task::refused::waits_for_no_claim(self.task.state)));
         }
         self.start_session();
-        if std::mem::take(&mut self.task.handed_in) {
+        if std::mem::take(&mut self.task.handed_in) && !self.wants_plan() {
             self.await_push(self.policy.ci_timeout);
             self.order(Effect::SyncBranch);
         }
@@ -187,6 +188,7 @@ impl Draft<'_> {
         self.task.premature_done = 0;
         self.task.refusal = None;
         self.task.handed_in = false;
+        self.task.plan = PlanStage::Due;
         self.task.dependencies_seen = false;
         self.task.block_seen = false;
         self.task.block_seen_at = None;

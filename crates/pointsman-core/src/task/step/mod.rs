@@ -9,11 +9,14 @@ mod escalate;
 mod finish;
 mod issue;
 mod order;
+mod plan;
 mod session;
 mod time;
 
 #[cfg(test)]
 mod tests;
+
+use claim::Said;
 
 use super::effect::{Effect, Headline, Notice};
 use super::event::Event;
@@ -56,12 +59,18 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::IdleLooked { generation, at_prompt } => {
             draft.session_fact(*generation, &Fact::IdleLooked { at_prompt: *at_prompt })?;
         }
-        Event::PhaseClaimed { generation, phase, reason, refusal } => {
-            draft.phase_claimed(*generation, *phase, reason.as_deref(), refusal.as_ref())?;
+        Event::PhaseClaimed { generation, phase, reason, refusal, plan } => {
+            let said = Said { reason: reason.as_deref(), refusal: refusal.as_ref(), plan: plan.as_deref() };
+            draft.phase_claimed(*generation, *phase, said)?;
         }
         Event::PhaseRejected { generation, why } => draft.phase_rejected(*generation, why)?,
-        Event::BranchSynced { head, protected, secret } => {
-            draft.branch_synced(head.as_ref(), protected, secret.as_ref())?;
+        Event::BranchSynced { head, protected, risk, secret } => {
+            draft.branch_synced(&part::Fact::Pushed {
+                head: head.as_ref(),
+                protected,
+                risk: risk.as_ref(),
+                secret: secret.as_ref(),
+            })?;
         }
         Event::PullRequestOpened { number } => draft.contributed(&part::Fact::Opened { number: *number })?,
         Event::PullRequestObserved { fact } => draft.pull_request_observed(fact)?,
@@ -87,6 +96,7 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
             draft.setup_failed(*generation, *opening, error, log)?;
         }
         Event::SetupRetried { .. } => draft.setup_retried()?,
+        Event::PlanDecided { by, accepted, reason } => draft.plan_decided(by, *accepted, reason)?,
         Event::PortsAssigned { ports } => draft.task.ports.clone_from(ports),
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,

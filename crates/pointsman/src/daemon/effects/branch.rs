@@ -14,6 +14,7 @@ use pointsman_core::words;
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::crash::crash_point;
 use crate::daemon::leaks;
+use crate::daemon::risk;
 use crate::daemon::served::{Served, artifacts_of};
 use crate::remote::CLAUDE_LOGIN;
 
@@ -33,6 +34,7 @@ impl EffectPerformer {
                 head: pushed,
                 protected: Vec::new(),
                 secret: None,
+                risk: None,
             }));
         }
         served.mirror.fetch_remote()?;
@@ -47,13 +49,16 @@ impl EffectPerformer {
                     head: None,
                     protected: Vec::new(),
                     secret: None,
+                    risk: None,
                 }));
             }
         };
         let protected = served.protected_paths(&main, &head)?;
+        let risk = risk::judge(served, &main, &head, &protected);
         let (stopped, secret) = self.look_for_secrets(served, task, &main, &head)?;
         if stopped {
-            return Ok(Outcome::event(Event::BranchSynced { head: None, protected: Vec::new(), secret }));
+            let (head, protected, risk) = (None, Vec::new(), None);
+            return Ok(Outcome::event(Event::BranchSynced { head, protected, risk, secret }));
         }
         let there = served.mirror.remote_head(&branch)?;
         if there.as_ref() != Some(&head) {
@@ -73,7 +78,7 @@ impl EffectPerformer {
         let handed_in = served.session_files(&task.key).artifacts(task.session.generation);
         let key = artifacts_of(Some(task.key.issue), None);
         served.keep_artifacts_in(&handed_in, key, Origin::Session, Some(&head));
-        Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected, secret }))
+        Ok(Outcome::event(Event::BranchSynced { head: Some(head), protected, risk, secret }))
     }
 
     /// Whether a secret keeps a branch here, and everything in it that its agent is told of.

@@ -77,6 +77,11 @@ impl EffectPerformer {
             primary_branch: served.primary.to_string(),
             has_ci: served.config.ci.kind.tests_commits(),
             summary_file: session_files.summary(generation).to_string_lossy().into_owned(),
+            plan_file: served
+                .config
+                .dev
+                .plan
+                .then(|| session_files.plan(generation).to_string_lossy().into_owned()),
             recovery,
         })
     }

@@ -28,6 +28,7 @@ use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::leaks;
 use crate::daemon::outcome::Note;
+use crate::daemon::risk;
 use crate::daemon::served::Served;
 
 /// The refs of everything that was handed in, in the mirror.
@@ -266,11 +267,16 @@ impl EffectPerformer {
                 Err(error) => return Err(error.into()),
             }
         }
-        let protected = match served.mirror.remote_head(&served.primary)? {
-            Some(main) => served.protected_paths(&main, &files.commit)?,
-            None => Vec::new(),
+        let (protected, risk) = match served.mirror.remote_head(&served.primary)? {
+            Some(main) => {
+                let protected = served.protected_paths(&main, &files.commit)?;
+                let risk = risk::judge(served, &main, &files.commit, &protected);
+                (protected, risk)
+            }
+            None => (Vec::new(), None),
         };
-        Ok(about(contribution::Event::Pushed { head: Some(files.commit.clone()), protected, secret: None }))
+        let head = Some(files.commit.clone());
+        Ok(about(contribution::Event::Pushed { head, protected, risk, secret: None }))
     }
 
     /// The forge says no: people are told, once, and it is tried again.

@@ -51,7 +51,7 @@ use crate::paths::Paths;
 pub(crate) use activities::SessionActivities;
 pub(super) use claude::conversation_of;
 pub(crate) use delivery::hook_inbox;
-pub(super) use issue::read_refusal;
+pub(super) use issue::{read_refusal, read_summary};
 pub(super) use message::{Redelivery, ResendOutcome};
 pub(super) use notify::put_up_from_job;
 pub(super) use session::epoch;

@@ -364,6 +364,10 @@ impl EffectPerformer {
         let summary = session_files.summary(generation).to_string_lossy().into_owned();
         let mut env = TreeOwner::of_task(task).env;
         env.push(("POINTSMAN_SUMMARY_FILE".to_owned(), summary));
+        if served.config.dev.plan {
+            let plan = session_files.plan(generation).to_string_lossy().into_owned();
+            env.push(("POINTSMAN_PLAN_FILE".to_owned(), plan));
+        }
         Ok(Prepared { prompt: words::prompt::task(task, &briefing), main: Some(base), env })
     }
 

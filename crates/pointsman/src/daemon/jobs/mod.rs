@@ -126,7 +126,9 @@ impl Jobs {
                 (Some(Awaited::Push | Awaited::Checks), Some((sha, run)), _) => {
                     self.check(served, workflow, sha, run);
                 }
-                (Some(Awaited::Review), _, Some(head)) if reviewer == ReviewMode::Command => {
+                (Some(Awaited::Review), _, Some(head))
+                    if contribution.judge(reviewer) == ReviewMode::Command =>
+                {
                     self.review(served, workflow, head);
                 }
                 (Some(Awaited::Push | Awaited::Checks | Awaited::Review | Awaited::Queue) | None, _, _) => {}
@@ -172,7 +174,8 @@ impl Jobs {
     pub(crate) fn review(self: &Arc<Self>, served: &Arc<Served>, owner: &Workflow, sha: &Sha) {
         let pr = owner.contribution().and_then(Contribution::pr);
         let (Some(command), Some(pr)) = (served.config.review.command.clone(), pr) else { return };
-        if ReviewMode::new(&served.config) != ReviewMode::Command {
+        let judge = owner.contribution().map(|part| part.judge(ReviewMode::new(&served.config)));
+        if judge != Some(ReviewMode::Command) {
             return;
         }
         let (id, sha) = (owner.id(), sha.clone());

@@ -9,7 +9,9 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ActionKey, ProjectName, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::part::question::{Binding, Owner, QuestionId, bind};
+use pointsman_core::part::question::{
+    self as question, Act, Binding, Kind, Owner, Question, QuestionId, Settled, bind,
+};
 use pointsman_core::role::Role;
 use pointsman_core::run::Run;
 use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
@@ -20,7 +22,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, Delivered, Error, NewNotice, NewReply, RunScope, VaultScope, Write};
 
 use super::standing;
-use crate::control::protocol::Reply as Answer;
+use crate::control::protocol::{InboxCommand, Reply as Answer};
 use crate::daemon::answer::no_budget;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::{Engine, Input};
@@ -198,6 +200,17 @@ impl PersonInput<'_> {
         let Some(task) = self.task(engine)? else { return Ok(()) };
         let (by, text) = (&self.said.by, &self.said.text);
         let asked = task.escalation.as_ref().filter(|_| task.state == State::Escalated);
+        // Where a question takes a yes or a no, plain words decide it. A plan knows its words itself.
+        let decides = asked.filter(|asked| {
+            let is_old = self.said.at.after(SAME_CLOCK) < asked.asked_at;
+            self.said.plain && !is_old && asked.kind != Kind::Plan
+        });
+        if let Some(asked) = decides
+            && let Some((act, reason)) = question::decision(asked.kind, text)
+        {
+            let asked = asked.clone();
+            return self.decide_question(engine, &asked, act, reason);
+        }
         // What was said before the question is no answer to it.
         if asked.is_some_and(|asked| self.said.at.after(SAME_CLOCK) >= asked.asked_at) {
             let event = Event::Answered { by: by.clone(), text: text.clone() };
@@ -227,6 +240,11 @@ impl PersonInput<'_> {
         let Some(asked) = asked else {
             return self.answer(engine, words::chat::not_taken(&words::question::unknown(id)));
         };
+        if self.said.plain
+            && let Some((act, reason)) = question::decision(asked.kind, &self.said.text)
+        {
+            return self.decide_question(engine, &asked, act, reason);
+        }
         let with = |run: &Run| runs::WithAnswer {
             dedup: Some(self.name.clone()),
             notices: vec![self.reply(words::chat::run_answered(run), None)],
@@ -238,6 +256,31 @@ impl PersonInput<'_> {
                 self.answer(engine, words::chat::not_taken(&words::question::nobody_waits(id)))
             }
             Err(NotTaken::Refused(why)) => self.answer(engine, words::chat::not_taken(&why)),
+        }
+    }
+
+    /// A yes, a no or a dismissal in the thread of a question, as with `inbox`. Whoever said it before a crash and is read again is not
+    /// told that somebody was first.
+    fn decide_question(&self, engine: &mut Engine, asked: &Question, act: Act, reason: String) -> Result<()> {
+        let Some(id) = asked.id else { return Ok(()) };
+        let by = self.said.by.clone();
+        let command = match act {
+            Act::Approve => InboxCommand::Approve { by },
+            Act::Reject => InboxCommand::Reject { reason, by },
+            Act::Answer => InboxCommand::Answer { text: self.said.text.clone(), by },
+            Act::Dismiss => InboxCommand::Dismiss { by },
+        };
+        // A review is posted on the forge, for the commit that the person has seen.
+        if asked.kind == Kind::Review {
+            return self.answer(engine, words::chat::not_taken(&words::question::settled_elsewhere(asked)));
+        }
+        let is_ours = |settled: &Settled| settled.by.as_deref() == Some(self.said.by.as_str());
+        if asked.settled.as_ref().is_some_and(is_ours) {
+            return self.answer(engine, words::chat::settled(id));
+        }
+        match questions::settle(engine, self.project, id, &command) {
+            Answer::Done { .. } => self.answer(engine, words::chat::settled(id)),
+            Answer::Failed { message, .. } => self.answer(engine, words::chat::not_taken(&message)),
         }
     }
 

@@ -17,7 +17,10 @@ use pointsman_core::deed::{Act, Ending};
 use pointsman_core::forge::PullRequest;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, ReviewFacts, is_code, plan};
+use pointsman_core::part::contribution;
+use pointsman_core::review::{
+    Answer, Attempt, Ci, FORMULA, Next, ROLE, Required, ReviewFacts, is_code, plan,
+};
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, review_key};
 use pointsman_core::task::{CiVerdict, Event, State, Task};
 use pointsman_core::verdict::of_checks;
@@ -112,6 +115,9 @@ impl Reviews {
             anyhow::bail!(words::daemon::review::no_account());
         };
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
+        if !is_for_the_agent(served, &head, task)? {
+            return Ok(false);
+        }
         let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
         let runs: Vec<&Run> = about.iter().filter(|run| is_of(run, &head)).collect();
         let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run, &head)).collect();
@@ -252,6 +258,23 @@ impl Reviews {
     fn settled(&self) -> std::sync::MutexGuard<'_, BTreeSet<(ProjectName, Number, Sha)>> {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the review agent decides about this head. Where the risk says who looks, that is not so for every one.
+fn is_for_the_agent(served: &Served, head: &Sha, task: Option<&Task>) -> anyhow::Result<bool> {
+    let mode = contribution::ReviewMode::new(&served.config);
+    if !matches!(mode, contribution::ReviewMode::Risk(_)) {
+        return Ok(true);
+    }
+    if let Some(task) = task {
+        let part = &task.contribution;
+        return Ok(part.head() == Some(head) && part.judge(mode) == contribution::ReviewMode::Command);
+    }
+    if !served.mirror.commit_exists(head)? {
+        served.mirror.fetch_remote()?;
+    }
+    let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(false) };
+    Ok(served.mirror.commit_exists(head)? && served.required_approval(&main, head)? == Required::Anybody)
 }
 
 fn is_of(run: &Run, head: &Sha) -> bool {

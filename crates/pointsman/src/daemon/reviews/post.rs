@@ -36,7 +36,7 @@ pub(in crate::daemon) fn post(
         }
         crash_point("review-follow-ups-filed");
     }
-    let outcome = outcome(answer, &examined.facts);
+    let outcome = outcome(answer, &examined.facts, &served.config);
     if outcome.verdict == ReviewVerdict::Approve {
         served.forge.withdraw_change_requests(pr, head)?;
     }

@@ -19,6 +19,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_core::workflow::Workflow;
 
+use super::outages;
 use crate::daemon::board::{TaskMap, WorkflowMap};
 use crate::daemon::engine::Input;
 use crate::daemon::factory::ForgeIssues;
@@ -36,6 +37,8 @@ pub(crate) struct ForgeCache {
     hand_ins: BTreeMap<RunKey, ReadTimes<LandingSigns>>,
     /// Issues that are closed. One that is opened again is in the list of the open ones.
     closed: BTreeSet<Number>,
+    /// Issues that look like orphans, and since when.
+    orphans: BTreeMap<Number, Timestamp>,
 }
 
 /// The times at which something was read on the forge, and the signs that it changes with.
@@ -194,6 +197,7 @@ pub(crate) fn ask(
     }
     memory.hand_ins.retain(|key, _| workflows.contains_key(&key.clone().into()));
     memory.hand_ins.extend(seen);
+    inputs.extend(outages::orphans(served, &open, picture, workflows, &mut memory.orphans, now));
     // Only now: what was found is lost if a later question fails.
     memory.looks.retain(|key, _| picture.contains_key(key));
     memory.looks.extend(looks);

@@ -8,6 +8,7 @@ pub(crate) mod forge;
 pub(crate) mod heartbeat;
 pub(crate) mod hooks;
 pub(crate) mod idle;
+pub(crate) mod outages;
 pub(crate) mod pending_actions;
 pub(crate) mod phase;
 pub(crate) mod work;

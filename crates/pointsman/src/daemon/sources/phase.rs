@@ -9,14 +9,14 @@ use pointsman_adapters::phase_file::{self, Reading, Refusal, Stamp};
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::part::session::{self, Stage};
 use pointsman_core::sandbox::Place;
-use pointsman_core::task::Phase;
+use pointsman_core::task::{Phase, is_plan};
 use pointsman_core::text;
 use pointsman_core::words;
 use pointsman_core::workflow::{Workflow, WorkflowId};
 
 use crate::daemon::board::{TaskBoard, WorkflowMap};
 use crate::daemon::effects::EffectPerformer;
-use crate::daemon::effects::read_refusal;
+use crate::daemon::effects::{read_refusal, read_summary};
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -181,7 +181,8 @@ impl Phases {
                 let event = match Phase::parse(&first_line) {
                     Some(phase) => {
                         let refusal = self.refusal(id, generation, phase);
-                        session::Event::PhaseClaimed { phase, refusal, reason }
+                        let plan = self.plan(id, generation, phase, reason.as_deref());
+                        session::Event::PhaseClaimed { phase, refusal, reason, plan }
                     }
                     None => {
                         let line = text::clean_line(&first_line, 80);
@@ -207,6 +208,15 @@ impl Phases {
         }
         let served = self.world.project(id.project())?;
         read_refusal(&served.files_of(id).summary(generation))
+    }
+
+    /// `escalate` with the reason `plan` hands in the plan file, where the project wants a plan.
+    fn plan(&self, id: &WorkflowId, generation: u32, phase: Phase, reason: Option<&str>) -> Option<String> {
+        if phase != Phase::Escalate || id.task().is_none() || !is_plan(reason) {
+            return None;
+        }
+        let served = self.world.project(id.project()).filter(|served| served.config.dev.plan)?;
+        read_summary(&served.files_of(id).plan(generation))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<WorkflowId, Watched>> {

@@ -47,9 +47,9 @@ fn a_pull_request_as_scripts_see_it() {
         json!({
             "number": 1, "title": "Title", "body": "Body", "head": "work", "base": "main", "head_sha": head,
             "state": "open", "merged": false, "merge_sha": null, "comments": [], "author": "pointsman",
-            "receipt": [], "reviews": [{
+            "receipt": [], "risk": null, "artifacts": {"files": [], "left_out": []}, "reviews": [{
                 "author": "bob", "verdict": "request_changes", "body": "Words", "sha": head, "at": NOW_TEXT,
-                "dismissed": false,
+                "dismissed": false, "lines": [],
             }],
         })
     );

@@ -66,6 +66,7 @@ impl Stage {
             tree: self.path("tree"),
             phase_file: self.path("phase"),
             summary_file: self.path("summary"),
+            plan_file: None,
             runs_formula: false,
             inbox: self.path("inbox"),
             pointsman: self.path("pointsman"),

@@ -303,3 +303,31 @@ fn e2e_a_queue_that_paused_itself_is_in_the_inbox_and_goes_on_with_a_yes() {
     daemon.wait_closed(other);
     assert_eq!(daemon.json(&["inbox"]), json!([]));
 }
+
+#[test]
+fn e2e_chat_a_yes_in_the_thread_of_a_question_settles_it_once_also_after_a_kill() {
+    let lab = Lab::fake();
+    let daemon = super::chat::in_room(&lab).set("merge.outside_pushes", "\"pause\"").start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
+    daemon.wait_closed(issue);
+    let (work, url) = (daemon.path("elsewhere"), daemon.run(&["forge", "url"]).stdout.trim().to_owned());
+    daemon.git_in(&daemon.path(""), &["clone", "--quiet", &url, work.to_str().unwrap()]);
+    fs::write(work.join("src/pears.txt"), "pears\n").unwrap();
+    daemon.git_in(&work, &["add", "src"]);
+    daemon.git_in(&work, &["commit", "--quiet", "--message", "pears"]);
+    daemon.git_in(&work, &["push", "--quiet", "origin", "HEAD:main"]);
+    let asked = wait_kind(&daemon, "queue_paused");
+    let root = lab.wait_told("shop: a merge queue is paused");
+    lab.ann.reply(id(&root), "no");
+    let told = lab.wait_told("Not taken: question");
+    assert_eq!(thread_of(&told), id(&root));
+    daemon.kill_daemon();
+    lab.ann.reply(id(&root), "yes");
+    daemon.restart();
+    lab.wait_told(&format!("Question {} is settled.", number(&asked)));
+    assert_eq!(daemon.json(&["merge-queue", "status"])["paused"], false);
+    let settled = daemon.json(&["inbox", "show", &number(&asked)]);
+    assert_eq!(settled["settled"]["how"], "approved", "{settled}");
+    let second = daemon.run(&["inbox", "approve", &number(&asked)]);
+    assert!(second.code == Some(3) && second.stderr.contains("was approved by"), "{second:?}");
+}

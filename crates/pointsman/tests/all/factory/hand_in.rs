@@ -76,7 +76,7 @@ fn what_people_did_not_want_is_remembered_with_the_event_that_says_so() {
     assert_eq!(stage.ordered(1), ["sync_branch"]);
     let head = Some(files(1, "x").commit);
     for about in [
-        contribution::Event::Pushed { head, protected: vec![], secret: None },
+        contribution::Event::Pushed { head, protected: vec![], secret: None, risk: None },
         contribution::Event::Opened { number: 7 },
         contribution::Event::Observed { fact: PrFact::Closed },
     ] {

@@ -78,7 +78,7 @@ impl Reality {
             }
             let head = Some(handed_in.files.commit.clone());
             branch.head.clone_from(&head);
-            return about(About::Pushed { head, protected: Vec::new(), secret: None });
+            return about(About::Pushed { head, protected: Vec::new(), secret: None, risk: None });
         }
         if let Effect::OpenPullRequest = effect {
             let (known, name) = (branch.pr, contribution.branch.clone());

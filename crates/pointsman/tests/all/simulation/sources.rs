@@ -71,7 +71,7 @@ impl Daemon {
         let event = match file.phase {
             Some(phase) => {
                 let refusal = file.refusal.filter(|_| phase == Phase::Failed);
-                Event::PhaseClaimed { generation, phase, reason, refusal }
+                Event::PhaseClaimed { generation, phase, reason, refusal, plan: None }
             }
             None => Event::PhaseRejected { generation, why: "no phase".to_owned() },
         };

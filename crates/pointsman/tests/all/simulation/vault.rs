@@ -253,7 +253,7 @@ impl Daemon {
         if let Some(file) = desk.phase.filter(|file| remembered != Some(file.stamp.to_string())) {
             let reason = Some("because".to_owned());
             let told = match file.phase {
-                Some(phase) => session::Event::PhaseClaimed { phase, reason, refusal: None },
+                Some(phase) => session::Event::PhaseClaimed { phase, reason, refusal: None, plan: None },
                 None => session::Event::PhaseRejected { why: "no phase".to_owned() },
             };
             inputs.push(Input { cursor: Some((name, file.stamp.to_string())), ..tell(told) });

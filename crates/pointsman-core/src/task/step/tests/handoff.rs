@@ -26,7 +26,7 @@ fn given(play: &Play, event: &Event) -> Vec<Signal> {
 fn fails(play: Play, reason: &str) -> Play {
     let generation = play.task.session.generation;
     let reason = Some(reason.to_owned());
-    play.event(Event::PhaseClaimed { generation, phase: Phase::Failed, reason, refusal: None })
+    play.event(Event::PhaseClaimed { generation, phase: Phase::Failed, reason, refusal: None, plan: None })
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn refused(status: RefusalStatus) -> Play {
         phase: Phase::Failed,
         reason: Some("refused".into()),
         refusal: Some(refusal),
+        plan: None,
     })
 }
 

@@ -30,6 +30,7 @@ fn awaiting_ci_with_nothing_pushed_goes_back_to_the_agent_and_counts() {
         head: None,
         protected: vec![],
         secret: None,
+        risk: None,
     });
     assert_eq!(play.told(), [Headline::CiFailed]);
     assert_eq!(play.task.attempts.ci_fixes, 1);
@@ -430,5 +431,11 @@ fn an_unusable_phase_file_is_shown_on_the_task_and_changes_nothing_else() {
 #[test]
 fn a_phase_of_an_earlier_session_is_stale() {
     let mut play = Play::working().ended(Exit::Crashed);
-    play.refuses(Event::PhaseClaimed { generation: 1, phase: Phase::Done, reason: None, refusal: None });
+    play.refuses(Event::PhaseClaimed {
+        generation: 1,
+        phase: Phase::Done,
+        reason: None,
+        refusal: None,
+        plan: None,
+    });
 }

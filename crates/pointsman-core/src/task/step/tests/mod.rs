@@ -5,6 +5,7 @@ mod handover;
 mod hook;
 mod lifecycle;
 mod matrix;
+mod plan;
 mod properties;
 mod recovery;
 mod tree;
@@ -40,6 +41,7 @@ fn policy() -> Policy {
         infra_retries: 1,
         merge_conflicts: 5,
         premature_done: 5,
+        plan: false,
         session: crate::part::session::Policy {
             restarts: 5,
             restart_backoff: Duration::from_secs(5),
@@ -166,11 +168,17 @@ impl Play {
 
     fn says(self, phase: Phase) -> Self {
         let generation = self.task.session.generation;
-        self.event(Event::PhaseClaimed { generation, phase, reason: Some("because".into()), refusal: None })
+        self.event(Event::PhaseClaimed {
+            generation,
+            phase,
+            reason: Some("because".into()),
+            refusal: None,
+            plan: None,
+        })
     }
 
     fn synced(self, head: Sha) -> Self {
-        self.event(Event::BranchSynced { head: Some(head), protected: vec![], secret: None })
+        self.event(Event::BranchSynced { head: Some(head), protected: vec![], secret: None, risk: None })
     }
 
     fn awaiting_ci() -> Self {

@@ -53,12 +53,13 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
         9 => Event::SessionEnded { generation, exit: Exit::Crashed, tail: "t".into() },
         10 | 11 => {
             let phase = Phase::ALL[usize::from(nudge.pick) % 5];
-            Event::PhaseClaimed { generation, phase, reason: None, refusal: None }
+            Event::PhaseClaimed { generation, phase, reason: None, refusal: None, plan: None }
         }
         12 | 13 => Event::BranchSynced {
             head: (nudge.pick > 20).then(|| sha(digit)),
             protected: vec![],
             secret: None,
+            risk: None,
         },
         14 => Event::PullRequestOpened { number: 7 },
         15 => {

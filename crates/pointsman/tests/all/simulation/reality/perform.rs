@@ -102,7 +102,7 @@ impl Reality {
                     Holds::Shape => (self.sync(issue), Some(found)),
                     Holds::Nothing => (self.sync(issue), None),
                 };
-                Outcome::event(Event::BranchSynced { head, protected: vec![], secret })
+                Outcome::event(Event::BranchSynced { head, protected: vec![], risk: None, secret })
             }
             Effect::OpenPullRequest => {
                 Outcome::event(Event::PullRequestOpened { number: self.ensure_pull_request(issue) })
