@@ -116,7 +116,7 @@ fn an_action_has_eight_hours_and_four_of_silence() {
         assert!(early.run == running && early.effects.is_empty(), "{hour}");
     }
     let late = step(&running, &Event::TimePassed, &policy, Timestamp(8 * HOUR)).unwrap().run;
-    assert_eq!((late.status, late.reason.as_deref()), (Status::Failed, Some("it was not done after 8h")));
+    assert_eq!((late.status, late.reason.as_deref()), (Status::Failed, Some("it was not finished after 8h")));
     let active = Timestamp(2 * HOUR);
     assert!(!is_idle(active, idle, Timestamp(6 * HOUR - 1)) && is_idle(active, idle, Timestamp(6 * HOUR)));
 }

@@ -127,9 +127,9 @@ fn circles_are_named() {
         step("b", "[\"c\"]"),
         step("c", "[\"a\"]")
     );
-    assert_eq!(mistake(&three), (20, "steps need each other in a circle: c → a → b → c".to_owned()));
+    assert_eq!(mistake(&three), (20, "steps depend on each other in a circle: c → a → b → c".to_owned()));
     let own = format!("{head}{}", step("a", "[\"a\"]"));
-    assert_eq!(mistake(&own), (5, "steps need each other in a circle: a → a".to_owned()));
+    assert_eq!(mistake(&own), (5, "steps depend on each other in a circle: a → a".to_owned()));
 }
 
 #[test]

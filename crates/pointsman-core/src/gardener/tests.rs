@@ -297,11 +297,19 @@ fn rules_have_the_last_word() {
         (
             &twins,
             r#"ACTION: {"issue": 7, "do": "duplicate", "of": 9, "why": "x"}"#,
-            "#7 was not found to be like #9",
+            "the rules did not find #7 similar to #9",
         ),
         (&twins, r#"ACTION: {"issue": 99, "do": "unblock", "why": "x"}"#, "nobody asked about #99"),
-        (&twins, r#"ACTION: {"issue": 7, "do": "unblock", "why": "x"}"#, "#7: that is not what was found"),
-        (&twins, r#"ACTION: {"issue": 7, "do": "criteria", "text": "x"}"#, "#7: that is not what was found"),
+        (
+            &twins,
+            r#"ACTION: {"issue": 7, "do": "unblock", "why": "x"}"#,
+            "#7: that does not match what was found",
+        ),
+        (
+            &twins,
+            r#"ACTION: {"issue": 7, "do": "criteria", "text": "x"}"#,
+            "#7: that does not match what was found",
+        ),
         (
             &twins,
             r#"DUST: {"issue": 7, "group": "g", "title": "t", "reason": "r"}"#,
@@ -315,7 +323,7 @@ fn rules_have_the_last_word() {
         (
             &[issue(3, "Apples", "We want apples", &[])],
             r#"ACTION: {"issue": 3, "do": "unblock", "why": "x"}"#,
-            "#3: that is not what was found",
+            "#3: that does not match what was found",
         ),
     ];
     for (issues, line, why) in refusals {
@@ -326,7 +334,7 @@ fn rules_have_the_last_word() {
             "{line}"
         );
     }
-    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 has a line already"]);
+    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 already has a line"]);
     let mut taken = twins.clone();
     taken[1].assignee = Some("ann".into());
     assert_eq!(decide(&taken, &[close]).refused, ["#7 is assigned to somebody"]);
@@ -336,7 +344,7 @@ fn rules_have_the_last_word() {
     assert_eq!(later(&twins[..1]).refused, ["#7 is no longer open"]);
     assert_eq!(later(&twins[1..]).refused, ["#1 is no longer open"]);
     let begun = [twins[0].clone(), issue(7, "CSV export of orders", GOOD, &["in-progress"])];
-    assert_eq!(later(&begun).refused, ["#7 is being worked on, or is not the gardener's to change"]);
+    assert_eq!(later(&begun).refused, ["#7 is being worked on, or the gardener may not change it"]);
 }
 
 fn plan_later(answer: &Answer, asked: &[Question], issues: &[Issue]) -> Plan {

@@ -102,7 +102,7 @@ fn what_is_refused_is_named_and_not_endlessly() {
     let many: Vec<Change> = (0..30).map(|n| change(&format!("src/{n}`@all`.rs"), FILE, FILE)).collect();
     let lines = words::hand_in::refused(RunId(3), &choose(Role::Gardener, &many).refused);
     assert_eq!(lines.len(), 12);
-    assert_eq!(lines[0], "refused: src/0all.rs, which is none of its files");
+    assert_eq!(lines[0], "refused: src/0all.rs, which is not one of its files");
     assert_eq!(lines[10], "refused: 20 more");
     assert_eq!(words::hand_in::refused(RunId(3), &[]), [""; 0]);
 }
@@ -440,7 +440,7 @@ fn the_same_is_handed_in_once_and_what_people_closed_never_again() {
     assert_eq!(garden.turns(), [0; 0]);
     assert_eq!((garden.outcome(2), garden.said.len()), (Some(Outcome::Dropped), 0));
     garden.observed(1, PrFact::Closed);
-    assert_eq!(garden.said, ["pull request #7 was closed by somebody, and is not opened again"]);
+    assert_eq!(garden.said, ["pull request #7 was closed by somebody and will not be reopened"]);
     garden.dismissed.push("x".to_owned());
     garden.hands_in(3, "x");
     assert_eq!(garden.turns(), [0; 0]);

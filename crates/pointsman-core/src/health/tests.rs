@@ -114,12 +114,12 @@ fn the_rules() {
         (
             "P2 stuck CI",
             with(|f| f.tasks = vec![task(3, State::AwaitingCi, 1801)]),
-            &["P2 #3: CI has not decided for 30m"],
+            &["P2 #3: CI has given no result for 30m"],
         ),
         (
             "P2 CI that a person was asked about",
             with(|f| f.tasks = vec![escalated(3, Cause::Ci), task(4, State::Working, 5)]),
-            &["P2 #3: CI has not decided for 1m"],
+            &["P2 #3: CI has given no result for 1m"],
         ),
         ("a dead process is brought back first", with(|f| f.sessions = vec![session(true, 299)]), &[]),
         ("silence is no death", with(|f| f.sessions = vec![session(false, 99_999)]), &[]),
@@ -157,21 +157,25 @@ fn the_rules() {
         ),
         ("nine errors", with(|f| f.log_errors = Some(vec![repeated(9)])), &[]),
         (
-            "P3 our own log",
+            "P3 the daemon logged",
             with(|f| f.log_errors = Some(vec![repeated(10)])),
-            &["P3 our own log says 10 times within an hour: not written yet"],
+            &["P3 the daemon logged this 10 times within an hour: not written yet"],
         ),
         (
             "P3 degraded: no review",
             with(|f| f.tasks = vec![task(3, State::AwaitingReview, 10_801)]),
-            &["P3 pull request #103 of #3 gets nowhere for 3h"],
+            &["P3 pull request #103 of #3 has made no progress for 3h"],
         ),
         (
             "P3 degraded: does not land",
             with(|f| f.tasks = vec![task(3, State::MergeQueue, 3601)]),
-            &["P3 pull request #103 of #3 gets nowhere for 1h"],
+            &["P3 pull request #103 of #3 has made no progress for 1h"],
         ),
-        ("P3 blocked", with(|f| f.tasks = vec![task(3, State::Blocked, 600)]), &["P3 #3 is blocked for 10m"]),
+        (
+            "P3 blocked",
+            with(|f| f.tasks = vec![task(3, State::Blocked, 600)]),
+            &["P3 #3 has been blocked for 10m"],
+        ),
         (
             "P3 circular dependencies",
             with(|f| f.issues = Some(vec![issue(1, 1, &[2]), issue(2, 1, &[3]), issue(3, 1, &[1])])),
@@ -180,15 +184,15 @@ fn the_rules() {
         (
             "P3 stale dependencies, open for more than 30 days",
             with(|f| f.issues = Some(vec![issue(1, 31, &[]), issue(2, 30, &[]), issue(3, 1, &[1, 2])])),
-            &["P3 #3 wait for #1, which is open for 31 days"],
+            &["P3 #3 wait for #1, which has been open for 31 days"],
         ),
         (
             "P4 housekeeping",
             with(|f| f.leftovers = Leftovers { locks: vec!["x".into()], trees: vec![9], old_logs: 2 }),
             &[
-                "P4 1 lock files of git lie about",
-                "P4 2 logs are older than they are kept",
-                "P4 #9 is over, its working tree is still there",
+                "P4 1 stale lock files of git are left",
+                "P4 2 logs are older than health.keep",
+                "P4 #9 is over, but its working tree still exists",
             ],
         ),
         ("no daemon and nothing to do", with(|f| f.daemon = false), &[]),
@@ -197,12 +201,12 @@ fn the_rules() {
             with(|f| {
                 (f.daemon, f.tasks) = (false, vec![task(3, State::Working, 5), task(4, State::Closed, 5)])
             }),
-            &["P2 no daemon runs, and a task is open"],
+            &["P2 no daemon is running, and a task is open"],
         ),
         (
             "P3 a notifier",
             with(|f| f.ill_notifiers = vec!["matrix".into()]),
-            &["P3 people cannot be told by matrix"],
+            &["P3 the notifier matrix does not work"],
         ),
     ];
     for (what, facts, expected) in cases {
@@ -442,8 +446,15 @@ fn a_summary_leads_with_what_is_needed() {
         notice.title,
         "shop needs a person, P1: the disk of /state is 91 % full, 10 MB are left (and 1 more)"
     );
-    assert!(notice.body.contains("P3 #3 is blocked for 1m; pointsman task explain 3"), "{}", notice.body);
+    assert!(
+        notice.body.contains("P3 #3 has been blocked for 1m; pointsman task explain 3"),
+        "{}",
+        notice.body
+    );
     assert!(notice.urgent);
     let well = report(&first.memory, &[], &config, NOW);
-    assert_eq!(words::summary(&project, well.told.as_ref().unwrap(), NOW).title, "shop is well again");
+    assert_eq!(
+        words::summary(&project, well.told.as_ref().unwrap(), NOW).title,
+        "shop: all problems are solved"
+    );
 }

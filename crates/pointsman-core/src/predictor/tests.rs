@@ -85,10 +85,10 @@ fn weeks_are_compared() {
         (week(checks(10, 1), checks(10, 1)), vec![]),
         (week(checks(9, 9), checks(10, 1)), vec![]),
         (week(checks(20, 6), checks(20, 5)), vec![]),
-        (week(checks(20, 6), checks(20, 4)), vec!["CI becomes redder: 30 % of the runs"]),
+        (week(checks(20, 6), checks(20, 4)), vec!["CI fails more often: 30 % of the runs"]),
         (
             week(Counts { infra: 3, ..Counts::default() }, Counts { infra: 1, ..Counts::default() }),
-            vec!["The machinery of CI fails again and again"],
+            vec!["The CI infrastructure fails again and again"],
         ),
         (
             week(Counts { crashes: 4, ..Counts::default() }, Counts { crashes: 2, ..Counts::default() }),
@@ -104,7 +104,7 @@ fn weeks_are_compared() {
         ),
         (
             Figures { open: 20, stale: 5, ..Figures::default() },
-            vec!["Issues pile up: nobody touches 5 of 20"],
+            vec!["Issues pile up: 5 of 20 are not being touched"],
         ),
         (Figures { open: 21, stale: 5, ..Figures::default() }, vec![]),
     ];

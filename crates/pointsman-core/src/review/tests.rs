@@ -50,7 +50,7 @@ fn an_answer_is_exactly_as_it_must_be_or_unusable() {
     };
     let finding = |file: &str, text: &str| with("findings", json!([{"file": file, "text": text}]));
     let wrong = [
-        (None, "it left no result"),
+        (None, "it wrote no result"),
         (Some(json!({})), "missing field"),
         (Some(json!({"verdict": "APPROVE"})), "verdict_reason"),
         (Some(with("verdict", json!("approve"))), "unknown variant"),

@@ -131,7 +131,7 @@ fn a_deed_that_is_refused_or_whose_issue_is_gone_ends_is_told_and_is_not_wanted_
     assert_eq!(notices(&refused), ["shop: the forge refused something that the gardener wanted to do"]);
     let (_, groomed) = &refused.logged[0];
     let lines = serde_json::to_string(&groomed.stored().1).unwrap();
-    assert!(lines.contains("gone or closed") && lines.contains("no rights"), "{lines}");
+    assert!(lines.contains("deleted or closed") && lines.contains("no rights"), "{lines}");
     // Nothing of it is asked again before it changes.
     let Memory::Gardener(memory) = &refused.memory.memory else { panic!("it is the gardener's") };
     let found = crate::gardener::findings(&issues, memory, &config(), NOW);
@@ -290,10 +290,7 @@ fn the_supervisor_tells_what_changed_passes_on_a_judgement_and_remembers_what_no
     let again = inspected(&full.memory, 95, None);
     assert_eq!((notices(&again).len(), kinds(&again)[0].1.as_str()), (0, "remembered"), "it was told");
     let judged = go(&again.memory, answer(json!({ "summary": "Buy a disk." }), &[]));
-    assert_eq!(
-        (notices(&judged), judged.memory.value.used),
-        (vec!["shop: what the supervisor makes of it"], 1)
-    );
+    assert_eq!((notices(&judged), judged.memory.value.used), (vec!["shop: the supervisor's assessment"], 1));
     assert!(step(&judged.memory, &answer(json!({ "summary": "x" }), &[]), &config(), NOW).is_err(), "once");
     let until = Timestamp(NOW.0 + 1);
     let spoken = Event::Spoken {

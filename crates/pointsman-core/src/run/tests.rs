@@ -152,7 +152,10 @@ fn a_claim_without_its_steps_is_not_believed() {
     let (early, orders) = took(&running(), Event::TimePassed, 19);
     assert_eq!((early, orders.len()), (running(), 0));
     let (late, orders) = took(&running(), Event::TimePassed, 20);
-    assert_eq!((late.status, late.reason.as_deref()), (Status::Failed, Some("it was not done after 20m")));
+    assert_eq!(
+        (late.status, late.reason.as_deref()),
+        (Status::Failed, Some("it was not finished after 20m"))
+    );
     assert_eq!(orders, ["end_session", "clean_up"]);
 }
 
@@ -253,18 +256,15 @@ fn a_run_that_cannot_begin_says_so_and_what_cannot_be_ended_is_ended_later() {
 
 #[test]
 fn a_result_that_cannot_be_used_may_be_corrected_once() {
-    let unusable = || Event::GaveUp {
-        generation: 1,
-        why: "the key `verdict` is there twice".to_owned(),
-        unusable: true,
-    };
+    let unusable =
+        || Event::GaveUp { generation: 1, why: "the key `verdict` appears twice".to_owned(), unusable: true };
     let (asked, _) = took(&through(), claimed(1, Phase::Done, None), 2);
     let Transition { run: told_so, effects } = go(&asked, unusable(), 3).unwrap();
     assert_eq!((told_so.status, told_so.phase, told_so.corrected), (Status::Running, None, true));
     let [Effect::Deliver { headline: Headline::WritePhase, details, .. }] = &effects[..] else {
         panic!("{effects:?}")
     };
-    assert!(details.contains("is there twice"), "{details}");
+    assert!(details.contains("appears twice"), "{details}");
     assert!(told_so.session.reminded, "it is not asked for the same a second time");
     // It may not have begun to correct it.
     let idle = go(&told_so, told(1, session::Event::IdleLooked { at_prompt: true }), 3);

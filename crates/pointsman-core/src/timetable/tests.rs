@@ -141,7 +141,7 @@ fn missed_times_are_made_up_for_once() {
     let strict = Rules { catch_up: false, ..rules() };
     let (runs, skips) = week("0 6 * * *", &strict, |_| facts(), 24..50);
     assert_eq!((runs.len(), skips.len()), (6, 1), "{skips:?}");
-    assert_eq!(skips[0], "it was missed while nothing ran");
+    assert_eq!(skips[0], "it was missed while no daemon was running");
     let (runs, _) = week("0 6 * * *", &rules(), |_| facts(), 24..50);
     assert_eq!((runs.len(), runs[1]), (7, 50 * 60), "as soon as somebody looks");
 }
@@ -149,7 +149,7 @@ fn missed_times_are_made_up_for_once() {
 #[test]
 fn what_stands_in_the_way_is_said() {
     let cases = [
-        (Facts { running: true, ..facts() }, "the run before is still under way"),
+        (Facts { running: true, ..facts() }, "the previous run is still in progress"),
         (Facts { free_memory_mb: Some(512), ..facts() }, "only 512 MB of memory are free, less than 2000 MB"),
         (Facts { budget: Some("5 USD a day".to_owned()), ..facts() }, "a budget is used up: 5 USD a day"),
     ];
@@ -167,7 +167,7 @@ fn what_stands_in_the_way_is_said() {
     let from_friday = |minute: i64| Facts { inputs: (minute > 4 * 24 * 60).to_string(), ..facts() };
     let (runs, skips) = week("0 6 * * *", &changed, from_friday, 0..0);
     assert_eq!((runs.len(), skips.len()), (2, 5), "the first, and when something changed");
-    assert_eq!(skips[0], "nothing changed since the last run");
+    assert_eq!(skips[0], "nothing has changed since the last run");
 }
 
 proptest! {

@@ -552,7 +552,7 @@ fn a_person_is_asked_a_question_that_is_settled_with_the_action() {
     let asked = numbered(&asked, 1);
     let question = asked.asked.clone().unwrap();
     assert_eq!((question.kind, question.expires_at), (Kind::Approval, asked.expires_at));
-    assert!(question.subject.starts_with("Fire vault action "), "{}", question.subject);
+    assert!(question.subject.starts_with("Run vault action "), "{}", question.subject);
     let after = |event: &Event, hours: i64| {
         let next = numbered(&next(&asked, event, &policy(), hour(hours)).unwrap(), 2);
         (questions(&asked, event, &next, hour(hours)), next)

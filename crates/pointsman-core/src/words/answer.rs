@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::text::clean_line;
 
-pub const NO_RESULT: &str = "it left no result";
+pub const NO_RESULT: &str = "it wrote no result";
 pub const NO_REPORT: &str = "it wrote no report";
 
 // The gardener's lines and the planner's verdicts.
@@ -19,7 +19,7 @@ pub const NO_VERDICT_REASON: &str = "verdict_reason is empty";
 
 /// A key that is in an object more than once.
 pub fn key_twice(key: &str) -> String {
-    format!("the key `{key}` is there twice")
+    format!("the key `{key}` appears twice")
 }
 
 /// A result of another form than was asked for: `what` is what it should have been.

@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 pub fn left_out(below: &str, name: &str, why: LeftOut) -> String {
     let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
     let why = match why {
-        LeftOut::Name => "its name is not plain".to_owned(),
+        LeftOut::Name => "its name has unusual characters".to_owned(),
         LeftOut::NotPlain => "it is not a plain file".to_owned(),
         LeftOut::TooLarge => format!("it is larger than {} MiB", FILE_BYTES / MIB),
         LeftOut::TooMuch => format!("all files together are larger than {} MiB", TOTAL_BYTES / MIB),

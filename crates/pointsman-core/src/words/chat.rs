@@ -82,20 +82,20 @@ pub fn said(title: impl Into<String>) -> Notice {
 
 /// The agent has the answer it waited for.
 pub fn answered(task: &Task) -> Notice {
-    said(format!("{} has your answer and goes on.", task.key))
+    said(format!("{} has your answer and continues.", task.key))
 }
 
 /// The run has the answer it waited for.
 pub fn run_answered(run: &Run) -> Notice {
-    said(format!("{}: run {} of {} has your answer and goes on.", run.project, run.id, run.formula.name))
+    said(format!("{}: run {} of {} has your answer and continues.", run.project, run.id, run.formula.name))
 }
 
 /// Several questions are open here, and the words name none of them.
 pub fn which_question(open: &[QuestionId]) -> Notice {
     let numbers: Vec<String> = open.iter().map(QuestionId::to_string).collect();
     said(format!(
-        "Not taken: questions {} are open here. Reply in the thread of one of them, or begin with its number: question \
-         {}: …",
+        "Not accepted: questions {} are open here. Reply in the thread of one of them, or begin with its number: \
+            question {}: …",
         numbers.join(", "),
         numbers.first().map_or("", String::as_str)
     ))
@@ -104,14 +104,14 @@ pub fn which_question(open: &[QuestionId]) -> Notice {
 /// The agent hears it by the way.
 pub fn passed_on(task: &Task, settled: Option<&str>) -> Notice {
     let told =
-        format!("Told to the agent of {}, which is {}.", task.key, task.state.name().replace('_', " "));
+        format!("Sent to the agent of {}, which is {}.", task.key, task.state.name().replace('_', " "));
     said(with_end(told, settled))
 }
 
 /// Whoever speaks after a question was settled learns who was first.
 fn with_end(told: String, settled: Option<&str>) -> String {
     match settled {
-        Some(settled) => format!("{told} Its last question was not waiting for this: {settled}."),
+        Some(settled) => format!("{told} It did not answer its last question, because that {settled}."),
         None => told,
     }
 }
@@ -119,8 +119,8 @@ fn with_end(told: String, settled: Option<&str>) -> String {
 /// There is nobody to hear it.
 pub fn nobody_there(task: &Task, settled: Option<&str>) -> Notice {
     let nobody = format!(
-        "Nobody reads this: {} is {} and has no session. It is answered when it asks, or started by: pointsman task \
-         start {}",
+        "Nobody will read this: {} is {} and has no session. Wait until it asks, or start it with `pointsman task \
+            start {}`.",
         task.key,
         task.state.name().replace('_', " "),
         task.key.issue
@@ -140,31 +140,28 @@ pub fn settled(id: QuestionId) -> Notice {
 
 /// It is kept for an agent.
 pub fn kept(agent: &str) -> Notice {
-    said(format!(
-        "Kept for the {}: it reads it if it has asked, or when it runs next.",
-        clean_line(agent, 64)
-    ))
+    said(format!("Kept for the {}, which reads it when it asks or runs next.", clean_line(agent, 64)))
 }
 
 /// A decision was recorded.
 pub fn decided(id: &ActionId, approved: bool) -> Notice {
     said(match approved {
-        true => format!("Approved: {id} is fired once."),
-        false => format!("Rejected: {id} will not be fired."),
+        true => format!("Approved. {id} runs once."),
+        false => format!("Rejected. {id} will not run."),
     })
 }
 
 /// A decision that was not taken.
 pub fn not_taken(why: &str) -> Notice {
-    said(format!("Not taken: {}.", clean_line(why, 400)))
+    said(format!("Not accepted: {}.", clean_line(why, 400)))
 }
 
 /// The action is not what it was when it was asked about.
 pub fn changed(entry: &Entry) -> Notice {
     Notice {
-        title: format!("Not taken: vault action {} has changed since it was asked about.", entry.id()),
+        title: format!("Not accepted: vault action {} has changed since the question was asked.", entry.id()),
         body: format!(
-            "It is {} now, {}.\nLook: pointsman vault show {}\nIf you still mean it, say it again.",
+            "It is {} now, {}.\nTo see it, run `pointsman vault show {}`.\nIf you still mean it, say it again.",
             entry.status.as_str(),
             super::vault::danger(entry.estimate),
             entry.id()
@@ -177,8 +174,11 @@ pub fn changed(entry: &Entry) -> Notice {
 /// A yes that was said too long ago.
 pub fn stale(entry: &Entry, limit: Duration) -> Notice {
     Notice {
-        title: format!("Not taken: that was said more than {} ago.", super::span(limit)),
-        body: format!("If you still mean it, say it again.\nLook: pointsman vault show {}", entry.id()),
+        title: format!("Not accepted: you wrote that more than {} ago.", super::span(limit)),
+        body: format!(
+            "If you still mean it, say it again.\nTo see the action, run `pointsman vault show {}`.",
+            entry.id()
+        ),
         urgent: false,
         repeat: 0,
     }
@@ -187,19 +187,23 @@ pub fn stale(entry: &Entry, limit: Duration) -> Notice {
 /// Words that came to nothing.
 pub fn refused(refusal: &Refusal) -> Notice {
     said(match refusal {
-        Refusal::Edited => "Not taken: that message was edited before it was read. Please write it anew.",
+        Refusal::Edited => {
+            "Not accepted: that message was edited before it was read. Please write a new one."
+        }
         Refusal::NotPlain => {
-            "Not taken: a word that is quoted, formatted or hidden does not count. Write it anew, alone in a \
-             message of this thread."
+            "Not accepted: a quoted, formatted or hidden word does not count. Write it again, alone in a message in \
+                this thread."
         }
         Refusal::YesOrNo => {
-            "Not taken: this thread takes APPROVE or REJECT, alone in a message; a reason may follow REJECT."
+            "Not accepted: write APPROVE or REJECT alone in a message in this thread; a reason may follow REJECT."
         }
         Refusal::AnotherAction => {
-            "Not taken: that is the name or hash of another action than this thread is about."
+            "Not accepted: that is the name or hash of an action that this thread is not about."
         }
-        Refusal::Unknown => "There is no such command; !help tells which there are. The agent was not told.",
-        Refusal::NotHere => "Say that in the thread of the task that is meant.",
+        Refusal::Unknown => {
+            "There is no such command; !help lists the commands. The agent did not receive this."
+        }
+        Refusal::NotHere => "Write that in the thread of the task you mean.",
     })
 }
 
@@ -207,9 +211,9 @@ pub fn refused(refusal: &Refusal) -> Notice {
 pub fn help() -> Notice {
     Notice {
         title: "What you can say here".to_owned(),
-        body: "In a task's thread: anything, its agent reads it; !pause, !resume, !kill (or: kill that agent).\nIn the \
-               thread of a vault action: APPROVE, or REJECT with a reason.\nIn an agent's thread: anything; ignore disk \
-               warning.\nAnywhere: what's stuck?, !status, !help."
+        body: "In a task's thread: anything, its agent reads it; !pause, !resume, !kill (or: kill that agent).\nIn \
+            the thread of a vault action: APPROVE, or REJECT with a reason.\nIn a role's thread: anything; ignore \
+            disk warning.\nAnywhere: what's stuck?, !status, !help."
             .to_owned(),
         urgent: false,
         repeat: 0,
@@ -281,8 +285,8 @@ pub fn status<'t>(project: &ProjectName, tasks: impl Iterator<Item = &'t Task>) 
 pub fn missed(project: &ProjectName) -> Notice {
     Notice {
         title: format!("{project}: some messages in the room were not read"),
-        body: "More was written there than is read at once. If you answered something and nothing came of it, say it \
-               again."
+        body: "More was written there than Pointsman reads at once. If you answered something and nothing happened, \
+            write it again."
             .to_owned(),
         urgent: true,
         repeat: 0,
@@ -293,7 +297,7 @@ pub fn missed(project: &ProjectName) -> Notice {
 pub fn trial(project: &ProjectName) -> Notice {
     Notice {
         title: format!("{project}: this is a test"),
-        body: "Nothing is needed from you. Notices arrive here.".to_owned(),
+        body: "You need not do anything. Notices will arrive here.".to_owned(),
         urgent: true,
         repeat: 0,
     }

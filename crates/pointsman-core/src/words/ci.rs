@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::forge::{Check, CheckState};
 use crate::text::clean_line;
 
-pub const KILLED_BY_EXIT: &str = "exit 137 (killed, often for want of memory)";
-pub const KILLED_BY_SIGNAL: &str = "signal 9 (killed, often for want of memory)";
+pub const KILLED_BY_EXIT: &str = "exit 137 (killed, often because memory ran out)";
+pub const KILLED_BY_SIGNAL: &str = "signal 9 (killed, often because memory ran out)";
 pub const REPOSITORY_UNREACHABLE: &str = "exit 128 of a git step (repository not reachable)";
 /// The forge knows that a check of another CI failed, and nothing else.
 pub const LOG_ELSEWHERE: &str = "The CI that reported it has the log.";

@@ -34,7 +34,7 @@ pub fn marker(key: &str) -> String {
 
 /// We work on it, where an issue cannot be assigned to us.
 pub fn claimed() -> &'static str {
-    "Pointsman works on this issue."
+    "Pointsman is working on this issue."
 }
 
 /// The reason why a task is blocked, with the last lines of its pane.
@@ -51,7 +51,7 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
         "- CI failed {} times, changes were requested {} times, the session was restarted {} times\n",
         used.ci_fixes, used.review_rounds, task.session.restarts
     ));
-    body.push_str("\nThe work so far is kept. Remove the label `blocked` to try again.\n");
+    body.push_str("\nThe work so far is kept. To try again, remove the label `blocked`.\n");
     let tail = text::tail_lines(tail, DIAGNOSIS_LINES);
     if !tail.trim().is_empty() {
         body.push_str(&format!("\nThe last lines of the terminal:\n\n{}\n", text::quote_block(tail)));
@@ -78,8 +78,8 @@ pub fn escalated(task: &Task) -> String {
     }
     match super::question::is_yes_or_no(task.escalation.as_ref()) {
         true => format!(
-            "**A person is needed:** {reason}\n\nThe session waits. Say yes or no with `pointsman inbox`. A comment here \
-             decides nothing; the agent gets it as an answer.\n"
+            "**A person is needed:** {reason}\n\nThe session waits. Approve or reject with `pointsman inbox`. A \
+                comment here decides nothing; the agent receives it as an answer.\n"
         ),
         false => format!(
             "**A person is needed:** {reason}\n\nThe session waits. Answer with a comment here, or with \
@@ -102,12 +102,12 @@ pub fn refused(refusal: &Refusal) -> String {
     let head = match refusal.status {
         RefusalStatus::UnmetDependency => "**Refused:** something else must be done first.",
         RefusalStatus::TooLarge => {
-            "**Refused:** too large or too vague for one task. Split it or say more, then replace the label \
-             `underspecified` by `backlog`."
+            "**Refused:** too large or too vague for one task. Split it or add detail, then replace the label \
+                `underspecified` with `backlog`."
         }
         RefusalStatus::AlreadyDone => {
-            "**Refused:** the agent says that this is done already. Please close the issue if that is so, or \
-             label it `backlog` again."
+            "**Refused:** the agent says that this is already done. If it is, close the issue; otherwise, label it \
+                `backlog` again."
         }
     };
     let mut body = format!("{head}\n");
@@ -124,7 +124,8 @@ pub fn refused(refusal: &Refusal) -> String {
 /// On a pull request whose forge cannot show a merge that was pushed.
 pub fn landed(sha: &Sha) -> String {
     format!(
-        "**Landed** as {sha}. This repository does not allow a merge by hand to be recorded, so the pull request is closed.\n"
+        "**Landed** as {sha}. This repository does not allow recording a manual merge, so the pull request is \
+            closed.\n"
     )
 }
 

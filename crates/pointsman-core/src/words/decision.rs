@@ -30,14 +30,15 @@ pub fn vault_refused(id: &ActionId, why: &str) -> String {
 /// There is no room for another one.
 pub fn too_many(project: &ProjectName) -> String {
     format!(
-        "project {project} keeps {MOST} unconfirmed decisions already: run `pointsman up` and confirm those that `pointsman status` shows"
+        "project {project} already has {MOST} unconfirmed decisions; run `pointsman up` and confirm those that \
+            `pointsman status` shows"
     )
 }
 
 /// A kept decision, in one line.
 pub fn shown(project: &ProjectName, unconfirmed: &Unconfirmed) -> String {
     let by = clean_line(&unconfirmed.by, 100);
-    format!("{} by {by} in {project} was made while no daemon ran", noun(&unconfirmed.decision))
+    format!("{} by {by} in {project} was made while no daemon was running", noun(&unconfirmed.decision))
 }
 
 /// The same with what to do, at a start. The command comes last: whatever is behind it would be pasted with it.

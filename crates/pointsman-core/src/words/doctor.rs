@@ -17,21 +17,22 @@ pub const FOR_AGENTS: &str = "This checks your surroundings in a throw-away copy
     When you are told that CI passed, write the line `PHASE:awaiting_review` to that file and end your turn.\n";
 
 /// Progress: the copy is being made.
-pub const TRYING: &str = "Trying the way of a task in a copy of the project …";
+pub const TRYING: &str = "Running a task in a copy of the project …";
 /// Progress: CI runs in the copy.
 pub const RUNNING_CI: &str = "The branch is pushed. Running CI on it …";
 /// Progress: a real agent works.
 pub const AGENT_WORKS: &str =
-    "Your agent works on an issue in a copy of the project. This uses a few of its tokens …";
+    "Your agent is working on an issue in a copy of the project. This uses a few tokens …";
 /// Progress: the session is stopped and resumed.
 pub const AGENT_STOPS: &str = "Stopping the session and resuming it …";
 
 /// The whole way was not tried.
-pub const NOT_TRIED: &str = "the way of a task was not tried, because a check above failed";
+pub const NOT_TRIED: &str = "the task in a copy was skipped, because a check above failed";
 /// The advice for that.
-pub const NOT_TRIED_FIX: &str = "fix that first, then run pointsman doctor again";
+pub const NOT_TRIED_FIX: &str = "fix that first, then run `pointsman doctor` again";
 /// The advice if the copy cannot be made or its daemon does not start.
-pub const COPY_FIX: &str = "pointsman demo tries the same without your project: if it works, the trouble is in the repository or pointsman.toml";
+pub const COPY_FIX: &str = "try `pointsman demo`, which does the same without your project; if it works, the \
+    problem is in the repository or pointsman.toml";
 
 /// The daemon of the copy ended or hangs.
 pub fn copy_not_ready(last_line: &str) -> String {
@@ -60,13 +61,13 @@ pub fn ci_is_red(command: &str, last_line: &str) -> String {
 }
 
 /// The advice for a red CI.
-pub const CI_IS_RED_FIX: &str = "no branch lands before CI is green: mend main and run pointsman sync, or let the first issue do it. If CI lacks \
-    a host: pointsman sandbox learn";
+pub const CI_IS_RED_FIX: &str = "no branch lands until CI is green. Fix main and run `pointsman sync`, or let the \
+    first issue fix it. If CI needs a host, run `pointsman sandbox learn`";
 
 /// There is no CI on this machine to run.
 pub const CI_ELSEWHERE: &str = "CI does not run on this machine, so it was not tried";
 /// There is no CI at all.
-pub const NO_CI: &str = "there is no CI: whatever is pushed and approved lands untested";
+pub const NO_CI: &str = "there is no CI, so whatever is pushed and approved lands untested";
 /// The advice for that.
 pub const NO_CI_FIX: &str = "set [ci] command in pointsman.toml";
 
@@ -77,12 +78,12 @@ pub const LANDED: &str = "the branch landed on main of the copy";
 pub fn stuck(state: &str, reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the task in the copy is {state}: {reason}"),
-        None => format!("the task in the copy is still {state}; it was not waited for any longer"),
+        None => format!("the task in the copy is still {state} after the time limit"),
     }
 }
 
 /// The advice for that.
-pub const STUCK_FIX: &str = "a task of yours would stop there as well; see the reason";
+pub const STUCK_FIX: &str = "your own tasks would stop there as well";
 
 /// The agent program is in the checkout only.
 pub fn only_in_checkout(program: &str, main: &str) -> String {
@@ -98,7 +99,7 @@ pub fn not_executable_on_main(program: &str, main: &str) -> String {
 
 /// The advice for a program that main lacks.
 pub fn commit_it(program: &str) -> String {
-    format!("chmod +x {program}, commit it and run pointsman sync")
+    format!("run `chmod +x {program}`, commit it and run `pointsman sync`")
 }
 
 /// The advice for a file that nobody may run. One that is in the checkout has to reach main as well.
@@ -131,20 +132,21 @@ pub mod agent {
     pub const PROMPT: &str = "it read its first prompt, pushed a branch and wrote a phase";
     pub const NO_PROMPT: &str = "it did not write a phase";
     pub const HOOK: &str = "its hooks report to the daemon";
-    pub const NO_HOOK: &str = "no hook of it was heard";
-    pub const HOOK_FIX: &str = "pointsman doctor names settings that switch hooks off; look at them";
+    pub const NO_HOOK: &str = "none of its hooks has reported";
+    pub const HOOK_FIX: &str = "`pointsman doctor` names settings that turn hooks off";
     pub const NO_HOOKS_NEEDED: &str = "this kind of agent has no hooks";
     pub const MESSAGE: &str = "it acknowledged a message";
     pub const ANSWERED: &str = "it answered a message with a phase; it does not acknowledge (pointsman ack)";
     pub const NO_MESSAGE: &str = "it did not answer the message that CI passed";
     pub const STOPPED: &str = "it ended when its session was stopped";
     pub const NOT_STOPPED: &str = "its session did not end when it was stopped";
-    pub const RESUMED: &str = "a new session went on in the same tree";
+    pub const RESUMED: &str = "a new session continued in the same tree";
     pub const NOT_RESUMED: &str = "no new session started when the task was resumed";
-    pub const NO_TOKENS: &str = "nothing was heard of the tokens it used, so budgets do not hold";
-    pub const NO_TOKENS_KNOWN: &str = "this kind of agent does not report its tokens, so budgets do not hold";
+    pub const NO_TOKENS: &str = "it did not report its tokens, so budgets are not enforced";
+    pub const NO_TOKENS_KNOWN: &str =
+        "this kind of agent does not report its tokens, so budgets are not enforced";
     pub const FIX: &str =
-        "look at what it printed: run it by hand in a clone, then pointsman agent check again";
+        "run it by hand in a clone to see what it prints, then run `pointsman agent check` again";
 
     /// The tokens it reported.
     pub fn tokens(tokens: u64) -> String {
@@ -152,5 +154,5 @@ pub mod agent {
     }
 
     /// A step that could not be tried.
-    pub const NOT_REACHED: &str = "not tried, because a step before it failed";
+    pub const NOT_REACHED: &str = "skipped, because an earlier step failed";
 }

@@ -32,7 +32,7 @@ pub fn unknown_need(step: &str, missing: &str) -> String {
 
 /// Steps of which none can be the first.
 pub fn circle(steps: &[&str]) -> String {
-    format!("steps need each other in a circle: {}", steps.join(" → "))
+    format!("steps depend on each other in a circle: {}", steps.join(" → "))
 }
 
 /// A file of the context that is not in the repository.

@@ -36,19 +36,21 @@ impl Display for Ignored {
             Self::NotAsked { issue } => write!(f, "nobody asked about #{issue}"),
             Self::Closed { issue } => write!(f, "#{issue} is no longer open"),
             Self::NotGroomed { issue } => {
-                write!(f, "#{issue} is being worked on, or is not the gardener's to change")
+                write!(f, "#{issue} is being worked on, or the gardener may not change it")
             }
-            Self::SecondLine { issue } => write!(f, "#{issue} has a line already"),
+            Self::SecondLine { issue } => write!(f, "#{issue} already has a line"),
             Self::TooMany { issue, limit } => {
-                write!(f, "#{issue}: a run changes at most {limit} issues")
+                write!(f, "#{issue}: one run may change at most {limit} issues")
             }
-            Self::NotAlike { issue, of } => write!(f, "#{issue} was not found to be like #{of}"),
+            Self::NotAlike { issue, of } => write!(f, "the rules did not find #{issue} similar to #{of}"),
             Self::Assigned { issue } => write!(f, "#{issue} is assigned to somebody"),
-            Self::EnoughClosed { issue } => write!(f, "#{issue}: this run closed enough issues"),
-            Self::UnblockedOften { issue } => {
-                write!(f, "#{issue} was unblocked often enough: a person decides")
+            Self::EnoughClosed { issue } => {
+                write!(f, "#{issue}: this run has closed as many issues as it may")
             }
-            Self::NotFound { issue } => write!(f, "#{issue}: that is not what was found"),
+            Self::UnblockedOften { issue } => {
+                write!(f, "#{issue} has been unblocked several times already; a person decides now")
+            }
+            Self::NotFound { issue } => write!(f, "#{issue}: that does not match what was found"),
             Self::NotSmall { issue } => write!(f, "#{issue} is too large to count as dust"),
             Self::NoGroup { issue } => write!(f, "#{issue}: dust needs a group"),
         }
@@ -59,22 +61,20 @@ impl Display for Ignored {
 pub fn finding(finding: &Finding) -> String {
     match finding {
         Finding::AgentsMd { commits, missing: false, .. } => {
-            format!("AGENTS.md: commits on the main branch since anybody looked at it: {commits}")
+            format!("AGENTS.md: commits on the main branch since it was last checked: {commits}")
         }
         Finding::AgentsMd { commits, missing: true, .. } => {
-            format!(
-                "AGENTS.md: there is none; commits on the main branch since anybody looked for it: {commits}"
-            )
+            format!("AGENTS.md: missing; commits on the main branch since it was last looked for: {commits}")
         }
         Finding::Duplicate { issue, of, percent } => {
             format!("#{issue} looks like #{of} ({percent} % alike)")
         }
-        Finding::NoCriteria { issue } => format!("#{issue} does not say when it is done"),
+        Finding::NoCriteria { issue } => format!("#{issue} has no acceptance criteria"),
         Finding::Oversized { issue } => format!("#{issue} is more than one task"),
-        Finding::Stale { issue, days } => format!("#{issue} was not touched for {days} days"),
-        Finding::Cycle { issues } => format!("these wait for each other: {}", numbers(issues)),
+        Finding::Stale { issue, days } => format!("#{issue} has not changed for {days} days"),
+        Finding::Cycle { issues } => format!("these issues wait for each other: {}", numbers(issues)),
         Finding::StaleDependency { issue, waiting } => {
-            format!("{} wait for #{issue}, which is open for long", numbers(waiting))
+            format!("{} wait for #{issue}, which has been open for a long time", numbers(waiting))
         }
         Finding::Blocked { issue, waits, met, because } => {
             let mut out = format!("#{issue} is blocked");
@@ -85,7 +85,7 @@ pub fn finding(finding: &Finding) -> String {
                 out.push_str(&format!("; it waits for {}", numbers(waits)));
             }
             if !met.is_empty() {
-                out.push_str(&format!("; of what it waited for, {} is done", numbers(met)));
+                out.push_str(&format!("; of the issues it waited for, {} is done", numbers(met)));
             }
             out
         }
@@ -100,7 +100,10 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
         out.push_str(&format!("- {}\n", finding(&question.finding)));
     }
     if questions.iter().any(|question| matches!(question.finding, Finding::AgentsMd { .. })) {
-        out.push_str("\nAGENTS.md needs no line: the step agents-update is about it. Without other findings the list is empty.\n");
+        out.push_str(
+            "\nAGENTS.md needs no line; the step agents-update deals with it. If there are no other \
+            findings, the list is empty.\n",
+        );
     }
     out.push_str(
         "\nWrite one line for each that names an issue into the result file, as `{\"lines\": [\"…\", \"…\"]}`, each in one of these forms \
@@ -133,7 +136,7 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
 pub fn comment(deed: &ForgeChange) -> Option<(Number, String)> {
     let (issue, text) = match deed {
         ForgeChange::CloseDuplicate { issue, of, why } => {
-            (*issue, format!("This says the same as #{of}, which stays open.\n\n{}", quote_block(why)))
+            (*issue, format!("This duplicates #{of}, which stays open.\n\n{}", quote_block(why)))
         }
         ForgeChange::SuggestCriteria { issue, text } => {
             (*issue, format!("When is this done? A proposal:\n\n{}", quote_block(text)))
@@ -162,14 +165,14 @@ pub fn bundle(dust: &[Dust]) -> (String, String) {
 
 /// The comment on an issue that went into a bundle.
 pub fn bundled(into: Number) -> String {
-    format!("This goes on in #{into}, together with other small things.")
+    format!("This continues in #{into}, together with other small things.")
 }
 
 /// A question for people.
 pub fn question(project: &ProjectName, issue: Number, question: &str) -> Notice {
     Notice {
         title: format!("{project}: #{issue} needs a decision"),
-        body: format!("{}\nLook: pointsman forge issue show {issue}", clean_line(question, 500)),
+        body: format!("{}\nTo see it, run `pointsman forge issue show {issue}`.", clean_line(question, 500)),
         urgent: true,
         repeat: 0,
     }
@@ -179,9 +182,9 @@ pub fn question(project: &ProjectName, issue: Number, question: &str) -> Notice 
 pub fn done(deed: &ForgeChange) -> String {
     match deed {
         ForgeChange::CloseDuplicate { issue, of, .. } => {
-            format!("closed #{issue}: it says the same as #{of}")
+            format!("closed #{issue}: it duplicates #{of}")
         }
-        ForgeChange::SuggestCriteria { issue, .. } => format!("proposed on #{issue} when it is done"),
+        ForgeChange::SuggestCriteria { issue, .. } => format!("proposed acceptance criteria for #{issue}"),
         ForgeChange::MarkUnderspecified { issue, .. } => format!("marked #{issue} as underspecified"),
         ForgeChange::Unblock { issue, .. } => format!("unblocked #{issue}"),
         ForgeChange::Ask { issue, question } => {
@@ -197,9 +200,10 @@ pub fn done(deed: &ForgeChange) -> String {
 /// A role whose results were all noise.
 pub fn paused(project: &ProjectName, role: Role) -> Notice {
     Notice {
-        title: format!("{project}: no model is asked for the {role} any more"),
+        title: format!("{project}: the {role} no longer asks a model"),
         body: format!(
-            "Nothing came of its results for long. What rules find is still found.\nGo on: pointsman roles resume {role}"
+            "Its results have been useless for a long time. Its rules keep working.\nTo let it ask a model again, \
+                run `pointsman roles resume {role}`."
         ),
         urgent: false,
         repeat: 0,

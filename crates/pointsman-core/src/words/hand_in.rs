@@ -20,9 +20,9 @@ pub fn message(role: Role, run: RunId, files: &[String]) -> String {
 pub fn pull_request(role: Role, taken: &HandInFiles, config: &Config) -> (String, String) {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
     let body = format!(
-        "Run {} of the {role} changed these files:\n\n{list}\nRules picked them: nothing else that the session \
-         changed is here. It lands through the merge queue with what any other pull request needs. Whoever closes it \
-         says that it is not wanted.\n{}",
+        "Run {} of the {role} changed these files:\n\n{list}\nRules selected them; nothing else that the session \
+            changed is here. The pull request lands through the merge queue like any other. To decline it, close \
+            it.\n{}",
         taken.run,
         super::comment::untested(config)
     );
@@ -32,7 +32,7 @@ pub fn pull_request(role: Role, taken: &HandInFiles, config: &Config) -> (String
 /// The comment when something newer has taken its place.
 pub fn replaced(taken: &HandInFiles) -> String {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
-    format!("This holds what run {} changed now:\n\n{list}", taken.run)
+    format!("This now contains what run {} changed:\n\n{list}", taken.run)
 }
 
 fn title(files: &[String]) -> String {
@@ -58,8 +58,8 @@ pub fn over(pr: Option<Number>, files: &[String], outcome: Outcome) -> String {
     let pr = pr.map(|pr| format!("pull request #{pr}")).unwrap_or_else(|| "what was handed in".to_owned());
     match outcome {
         Outcome::Merged => format!("{pr} is on the main branch: {}", listed(files)),
-        Outcome::Dismissed => format!("{pr} was closed by somebody, and is not opened again"),
-        Outcome::Dropped => format!("{pr} is not followed any more"),
+        Outcome::Dismissed => format!("{pr} was closed by somebody and will not be reopened"),
+        Outcome::Dropped => format!("{pr} is no longer followed"),
     }
 }
 
@@ -86,23 +86,26 @@ pub fn refused(run: RunId, refusals: &[Refusal]) -> Vec<String> {
 
 /// In the journal: the very same was closed by a person before.
 pub fn unwanted(run: RunId) -> String {
-    format!("run {run} handed in what somebody has closed before: it is not opened again")
+    format!("run {run} handed in something that somebody closed before, so it is not opened again")
 }
 
 /// In the journal: nobody knows what changed.
 pub fn unreadable(run: RunId, why: &str) -> String {
-    format!("nothing of run {run} is handed in, its files could not be looked at: {}", clean_line(why, 200))
+    format!(
+        "nothing of run {run} is handed in, because its files could not be read: {}",
+        clean_line(why, 200)
+    )
 }
 
 fn why(why: RefusalReason) -> &'static str {
     match why {
-        RefusalReason::NotTheirs => "is none of its files",
+        RefusalReason::NotTheirs => "is not one of its files",
         RefusalReason::Deleted => "was deleted",
-        RefusalReason::NotPlain => "is no plain file, or became another kind of file",
+        RefusalReason::NotPlain => "is not a regular file, or became another kind of file",
         RefusalReason::InTheWay => "takes the place of something else",
         RefusalReason::TooLarge => "is too large",
-        RefusalReason::NotText => "is no text",
-        RefusalReason::HoldsSecret => "holds a secret that Pointsman keeps",
+        RefusalReason::NotText => "is not text",
+        RefusalReason::HoldsSecret => "contains a secret that Pointsman keeps",
         RefusalReason::TooMany => "is one file too many",
     }
 }
@@ -110,17 +113,17 @@ fn why(why: RefusalReason) -> &'static str {
 fn needs(need: &Need) -> String {
     match need {
         Need::Review { .. } => "needs the review of a person".to_owned(),
-        Need::Checks { .. } => "is red: it waits for a person, or for the next run".to_owned(),
+        Need::Checks { .. } => "is red; it waits for a person or the next run".to_owned(),
         Need::Silent { .. } => {
-            "has no result of its CI in time: it waits for that, for a person, or for the next run".to_owned()
+            "has no CI result in time; it waits for that, a person or the next run".to_owned()
         }
         Need::Line { why, .. } => {
             format!(
-                "is out of the merge queue ({}): it waits for a person, or for the next run",
+                "was removed from the merge queue ({}); it waits for a person or the next run",
                 clean_line(why, 200)
             )
         }
-        Need::Taken => "was changed by somebody else, and is theirs now".to_owned(),
+        Need::Taken => "was changed by somebody else and is now theirs".to_owned(),
     }
 }
 
@@ -129,7 +132,7 @@ pub fn notice(project: &ProjectName, role: Role, pr: Number, need: &Need, link: 
     let urgent = matches!(need, Need::Review { .. });
     Notice {
         title: format!("{project}: pull request #{pr} of the {role} {}", lead(need)),
-        body: format!("It {}.\nLook: {link}", needs(need)),
+        body: format!("It {}.\nTo see it: {link}", needs(need)),
         urgent,
         repeat: 0,
     }
@@ -139,7 +142,10 @@ pub fn notice(project: &ProjectName, role: Role, pr: Number, need: &Need, link: 
 pub fn not_opened(project: &ProjectName, role: Role, run: RunId, why: &str) -> Notice {
     Notice {
         title: format!("{project}: what the {role} handed in cannot be opened as a pull request"),
-        body: format!("{}\nIt is kept and tried again: pointsman run show {run}", clean_line(why, 500)),
+        body: format!(
+            "{}\nIt is kept and will be tried again (`pointsman run show {run}`).",
+            clean_line(why, 500)
+        ),
         urgent: false,
         repeat: 0,
     }
@@ -150,7 +156,7 @@ pub fn not_replaced(project: &ProjectName, role: Role, pr: Number, run: RunId, w
     Notice {
         title: format!("{project}: pull request #{pr} of the {role} cannot be brought up to date"),
         body: format!(
-            "The forge refused the branch: {}\nIt is kept and tried again: pointsman run show {run}",
+            "The forge refused the branch: {}\nIt is kept and will be tried again (`pointsman run show {run}`).",
             clean_line(why, 500)
         ),
         urgent: false,
@@ -162,8 +168,8 @@ fn lead(need: &Need) -> &'static str {
     match need {
         Need::Review { .. } => "needs your review",
         Need::Checks { .. } => "is red",
-        Need::Silent { .. } => "has no result of its CI",
-        Need::Line { .. } => "is out of the merge queue",
+        Need::Silent { .. } => "has no CI result",
+        Need::Line { .. } => "was removed from the merge queue",
         Need::Taken => "is yours now",
     }
 }

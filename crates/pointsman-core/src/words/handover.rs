@@ -93,7 +93,7 @@ pub fn taken(issue: Number, branch: &str, uncommitted: bool) -> String {
 pub fn conversation(path: &Path, resume: Option<&str>) -> String {
     match resume {
         Some(command) => {
-            format!("The conversation is in {}. To go on with it yourself: {command}", path.display())
+            format!("The conversation is in {}. To continue it yourself, run `{command}`.", path.display())
         }
         None => format!("The conversation is in {}.", path.display()),
     }
@@ -101,5 +101,5 @@ pub fn conversation(path: &Path, resume: Option<&str>) -> String {
 
 /// The agent has it again.
 pub fn given(issue: Number, head: &Sha) -> String {
-    format!("The agent of #{issue} goes on from {}.", head.short())
+    format!("The agent of #{issue} continues from {}.", head.short())
 }

@@ -23,8 +23,8 @@ pub fn waking(lines: &[String]) -> String {
 pub fn unusable_result(why: &str) -> (String, String) {
     let why = text::clean_line(why, 600);
     let details = format!(
-        "Your result cannot be used: {why}.\n\nWrite the whole result again, as the prompt describes it, and then \
-         PHASE:done. This is the only time you are asked: a second result that cannot be used counts as none.\n"
+        "Your result cannot be used: {why}.\n\nWrite the complete result again, as the prompt describes it, and \
+            then PHASE:done. You are asked only once: a second unusable result counts as no result.\n"
     );
     (" when your result is corrected: it cannot be used.".to_owned(), details)
 }
@@ -32,14 +32,14 @@ pub fn unusable_result(why: &str) -> (String, String) {
 /// An agent that sits at its prompt and has not said where it is.
 pub fn no_phase(task: &Task) -> (String, String) {
     let details = format!(
-        "You are at your prompt, and the phase file says nothing about your last work. Nobody looks at it before it does.\n\n\
-         - Committed and pushed with `git push origin HEAD` (branch `{}`): `echo PHASE:awaiting_ci > \"$PHASE_FILE\"`\n\
-         - Not finished: go on, and write the phase as the last thing you do.\n\
-         - Only a person can decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \"$PHASE_FILE\"`\n\
-         - It cannot be done: the same with `PHASE:failed`\n",
+        "You are at your prompt, but the phase file says nothing about your latest work. Nobody looks at the work \
+            until it does.\n\n- If it is committed and pushed with `git push origin HEAD` (branch `{}`): `echo \
+            PHASE:awaiting_ci > \"$PHASE_FILE\"`\n- If it is not finished: continue, and write the phase as the \
+            last thing you do.\n- If only a person can decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \
+            \"$PHASE_FILE\"`\n- If it cannot be done: the same with `PHASE:failed`\n",
         task.contribution.branch
     );
-    (": you are at your prompt, and the phase file says nothing about your last work.".to_owned(), details)
+    (": you are at your prompt, but the phase file says nothing about your latest work.".to_owned(), details)
 }
 
 /// The same for the session of a run.
@@ -47,32 +47,36 @@ pub fn no_phase_of_run(next_step: Option<&str>) -> (String, String) {
     let next = next_step.map_or_else(
         || "All steps are done: write your result as the prompt describes it".to_owned(),
         |step| {
-            format!("The step {step} is not done: go on with it, and say `pointsman step done {step}`. After the last one write your result")
+            format!(
+                "The step {step} is not done: continue with it, then run `pointsman step done {step}`. After \
+                the last step, write your result"
+            )
         },
     );
     let details = format!(
-        "You are at your prompt, and the run is not over. {next}, and then `echo PHASE:done > \"$PHASE_FILE\"`. If only a person can \
-         decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \"$PHASE_FILE\"`. If it cannot be done: the same with \
-         `PHASE:failed`.\n"
+        "You are at your prompt, but the run is not finished. {next}, and then `echo PHASE:done > \"$PHASE_FILE\"`. \
+            If only a person can decide: `printf 'PHASE:escalate\\nReason: %s\\n' \"…\" > \"$PHASE_FILE\"`. If it \
+            cannot be done: the same with `PHASE:failed`.\n"
     );
-    (": you are at your prompt, and the run is not over.".to_owned(), details)
+    (": you are at your prompt, but the run is not finished.".to_owned(), details)
 }
 
 /// A branch that was not pushed, because a secret is in it.
 pub fn withheld(what: &str) -> (String, String) {
     let details = format!(
-        "Your branch was not pushed: {}.\n\nTake the value out of every commit of the branch (rewrite the commits; another commit \
-         that removes it is not enough), push to origin, then write PHASE:awaiting_ci again. A person was asked as well.\n",
+        "Your branch was not pushed: {}.\n\nRemove the value from every commit of the branch (rewrite the commits; \
+            a new commit that removes it is not enough), push to origin, then write PHASE:awaiting_ci again. A \
+            person has been asked as well.\n",
         text::clean_line(what, 600)
     );
-    (": the branch holds a secret and was not pushed.".to_owned(), details)
+    (": the branch contains a secret and was not pushed.".to_owned(), details)
 }
 
 /// A branch that was pushed, with something in it that looks like a secret.
 pub fn looks_like_secret(what: &str) -> (String, String) {
     let details = format!(
-        "Something in your branch may be a secret: {}.\n\nIf it is one, take it out of every commit, push to origin and write \
-         PHASE:awaiting_ci again. If it is none, go on: a person is asked before the branch lands.\n",
+        "Something in your branch may be a secret: {}.\n\nIf it is one, remove it from every commit, push to origin \
+            and write PHASE:awaiting_ci again. If it is not, continue: a person is asked before the branch lands.\n",
         text::clean_line(what, 600)
     );
     (" again if you change the branch: something in it looks like a secret.".to_owned(), details)
@@ -81,18 +85,19 @@ pub fn looks_like_secret(what: &str) -> (String, String) {
 /// A person lets a value leave that kept a branch from being pushed.
 pub fn secret_accepted(what: &str) -> (String, String) {
     let details = format!(
-        "A person decided that this may leave: {}.\n\nIf nothing else is left to do, write PHASE:awaiting_ci again.\n",
+        "A person has allowed this to be published: {}.\n\nIf there is nothing else to do, write PHASE:awaiting_ci \
+            again.\n",
         text::clean_line(what, 600)
     );
-    (": what was found in your branch may leave.".to_owned(), details)
+    (": what was found in your branch may be published.".to_owned(), details)
 }
 
 /// CI passed, and what comes next.
 pub fn ci_passed(sha: &Sha, is_reviewed: bool) -> (String, String) {
     let next = if is_reviewed {
-        "A review is requested. Write PHASE:awaiting_review and wait for it."
+        "A review has been requested. Write PHASE:awaiting_review and wait for it."
     } else {
-        "The branch is in the merge queue. Wait for the message that it is merged."
+        "The branch is in the merge queue. Wait for the message that it has been merged."
     };
     (format!(" on {}.", sha.short()), format!("CI passed on commit {sha}.\n\n{next}\n"))
 }
@@ -111,9 +116,9 @@ pub fn ci_failed(sha: &Sha, summary: &str, log: &str) -> (String, String) {
 /// Red on the main branch's tip.
 pub fn queue_red(sha: &Sha, summary: &str, log: &str) -> (String, String) {
     let details = format!(
-        "Commit {sha} passed by itself, but its tests fail on top of the present main branch: {}\n\n\
-         Fetch origin, bring your branch up to date, fix the cause, push, then write PHASE:awaiting_ci \
-         again.\n\nThe end of the log:\n\n{}\n",
+        "Commit {sha} passed by itself, but its tests fail on top of the current main branch: {}\n\nFetch origin, \
+            bring your branch up to date, fix the cause, push, then write PHASE:awaiting_ci again.\n\nThe end of \
+            the log:\n\n{}\n",
         text::clean_line(summary, 500),
         text::quote_block(log)
     );
@@ -122,20 +127,19 @@ pub fn queue_red(sha: &Sha, summary: &str, log: &str) -> (String, String) {
 
 /// Nothing there to test.
 pub fn nothing_pushed() -> (String, String) {
-    let details = "There is no commit of yours on origin beyond the main branch, so there is nothing to \
-                   test.\n\nCommit your work, run `git push origin HEAD`, then write PHASE:awaiting_ci \
-                   again.\n";
+    let details = "Origin has no commits of yours beyond the main branch, so there is nothing to test.\n\nCommit \
+        your work, run `git push origin HEAD`, then write PHASE:awaiting_ci again.\n";
     (": nothing was pushed. Commit, push, and write PHASE:awaiting_ci.".to_owned(), details.to_owned())
 }
 
 /// CI gave no answer in time.
 pub fn ci_timeout(sha: &Sha, limit: Duration) -> (String, String) {
     let details = format!(
-        "CI gave no answer for commit {sha} within {}. A person was asked. Wait for an answer, or push \
-         a new commit and write PHASE:awaiting_ci.\n",
+        "CI gave no result for commit {sha} within {}. A person has been asked. Wait for an answer, or push a new \
+            commit and write PHASE:awaiting_ci.\n",
         span(limit)
     );
-    (format!(" on {}. A person was asked.", sha.short()), details)
+    (format!(" on {}. A person has been asked.", sha.short()), details)
 }
 
 /// A reviewer's wishes.
@@ -152,45 +156,45 @@ pub fn changes_requested(sha: &Sha, by: &str, body: &str) -> (String, String) {
 /// A reviewer's consent.
 pub fn approved(sha: &Sha, by: &str, body: &str) -> (String, String) {
     let mut details = format!(
-        "{} approved commit {sha}. The branch is in the merge queue now; do not merge it yourself. Wait \
-         for the message that it is merged, then write PHASE:done.\n",
+        "{} approved commit {sha}. The branch is now in the merge queue; do not merge it yourself. Wait for the \
+            message that it has been merged, then write PHASE:done.\n",
         text::clean_line(by, 100)
     );
     if !body.trim().is_empty() {
         details.push_str(&format!("\nThe review:\n\n{}\n", text::quote_block(body)));
     }
-    (format!(" at {}. Wait for the merge, do not push.", sha.short()), details)
+    (format!(" at {}. Wait for the merge; do not push.", sha.short()), details)
 }
 
 /// Nobody reviewed the pull request in time.
 pub fn no_review(limit: Duration) -> (String, String) {
     let details =
-        format!("Nobody reviewed the pull request within {}. A person was asked. Wait.\n", span(limit));
-    (". A person was asked.".to_owned(), details)
+        format!("Nobody reviewed the pull request within {}. A person has been asked. Wait.\n", span(limit));
+    (". A person has been asked.".to_owned(), details)
 }
 
 /// The agent said `done` before its work was merged.
 pub fn not_merged(task: &Task) -> (String, String) {
     let missing = match task.state {
         State::AwaitingCi => "CI is still running on it",
-        State::AwaitingReview => "it still waits for a review",
-        State::MergeQueue => "it waits for its turn in the merge queue",
+        State::AwaitingReview => "it is still waiting for a review",
+        State::MergeQueue => "it is waiting for its turn in the merge queue",
         State::Escalated => "a person was asked and has not answered",
         State::Working if task.contribution.head().is_none() => {
-            "nothing was handed in for CI yet (PHASE:awaiting_ci)"
+            "nothing has been handed in for CI yet (PHASE:awaiting_ci)"
         }
-        State::Working => "your latest push was not handed in for CI yet (PHASE:awaiting_ci)",
+        State::Working => "your latest push has not been handed in for CI yet (PHASE:awaiting_ci)",
         State::Backlog
         | State::WaitingDependencies
         | State::Blocked
         | State::Refused
         | State::Paused
         | State::Merged
-        | State::Closed => "it is not under way",
+        | State::Closed => "it is not in progress",
     };
     let details = format!(
-        "You wrote PHASE:done, but the main branch does not have your work: {missing}.\n\nGo on from \
-         there. Write PHASE:done after the message that it is merged.\n"
+        "You wrote PHASE:done, but your work is not on the main branch: {missing}.\n\nContinue from there. Write \
+            PHASE:done after the message that it has been merged.\n"
     );
     (format!(": {missing}."), details)
 }
@@ -201,10 +205,9 @@ pub fn merge_conflict(files: &[String], with: Option<&str>) -> (String, String) 
     let whose =
         with.map(|with| format!(" (changed there by {})", text::clean_line(with, 200))).unwrap_or_default();
     let details = format!(
-        "Your branch conflicts with the present main branch{whose} in exactly these files:\n\n{list}\nRun `git \
-         fetch origin`, rebase onto or merge origin's main branch, resolve the conflicts keeping the \
-         intent of both sides, test, push (a forced push of your own branch is allowed), then write \
-         PHASE:awaiting_ci.\n"
+        "Your branch conflicts with the current main branch{whose} in exactly these files:\n\n{list}\nRun `git \
+            fetch origin`, rebase onto origin's main branch or merge it, resolve the conflicts so that the intent \
+            of both sides is kept, test, push (you may force-push your own branch), then write PHASE:awaiting_ci.\n"
     );
     (
         format!(
@@ -226,11 +229,11 @@ pub fn merged(sha: &Sha) -> (String, String) {
 /// A person's words.
 pub fn answer(by: &str, answer: &str) -> (String, String) {
     let details = format!(
-        "{} answered your question:\n\n{}\n\nGo on with the task.\n",
+        "{} answered your question:\n\n{}\n\nContinue with the task.\n",
         text::clean_line(by, 100),
         text::quote_block(answer)
     );
-    (" to your question. Read it and go on.".to_owned(), details)
+    (" to your question. Read it and continue.".to_owned(), details)
 }
 
 /// A person accepts the agent's plan.
@@ -296,15 +299,15 @@ pub fn first_line(task: &Task, path: &str) -> String {
 
 /// An operator's words to a session.
 pub fn from_operator(words: &str) -> (String, String) {
-    let details = format!("A person at the controls says:\n\n{}\n", text::quote_block(words));
-    (" from the operator. Read it and go on.".to_owned(), details)
+    let details = format!("The operator says:\n\n{}\n", text::quote_block(words));
+    (" from the operator. Read it and continue.".to_owned(), details)
 }
 
 /// Somebody in a chat room spoke to the agent's thread, without having been asked.
 pub fn from_chat(by: &str, words: &str) -> (String, String) {
     let by = text::clean_line(by, 100);
     let details = format!("{by} says in the chat:\n\n{}\n", text::quote_block(words));
-    (" from a person in the chat. Read it and go on.".to_owned(), details)
+    (" from a person in the chat. Read it and continue.".to_owned(), details)
 }
 
 fn percent(gauge: Gauge) -> u16 {
@@ -314,28 +317,29 @@ fn percent(gauge: Gauge) -> u16 {
 /// The context fills up.
 pub fn checkpoint_now(gauge: Gauge) -> (String, String) {
     let details = format!(
-        "Your context is {} % full. Commit what you have and say where you are:\n\n    pointsman checkpoint \
-         --phase implementation --summary \"…\"\n\nThen go on.\n",
+        "Your context is {} % full. Commit what you have and report your progress:\n\n    pointsman checkpoint \
+            --phase implementation --summary \"…\"\n\nThen continue.\n",
         percent(gauge)
     );
-    (format!(": your context is {} % full. Commit, then go on.", percent(gauge)), details)
+    (format!(": your context is {} % full. Commit, then continue.", percent(gauge)), details)
 }
 
 /// The context is full.
 pub fn save_and_exit(gauge: Gauge, limit: Duration) -> (String, String) {
     let details = format!(
-        "Your context is {} % full. Commit everything, say where you are with `pointsman checkpoint \
-         --summary \"…\"`, and exit within {}. A new session goes on from there; nothing is lost.\n",
+        "Your context is {} % full. Commit everything, report your progress with `pointsman checkpoint --summary \
+            \"…\"`, and exit within {}. A new session continues from there; nothing is lost.\n",
         percent(gauge),
         span(limit)
     );
-    (format!(": your context is {} % full, a new session goes on.", percent(gauge)), details)
+    (format!(": your context is {} % full, and a new session will continue.", percent(gauge)), details)
 }
 
 /// Outside trouble should be over.
 pub fn go_on() -> (String, String) {
-    let details = "The trouble outside (a rate limit or an outage) should be over. Go on where you were.\n";
-    (": the trouble outside should be over. Go on where you were.".to_owned(), details.to_owned())
+    let details =
+        "The external problem (a rate limit or an outage) should be over. Continue where you were.\n";
+    (": the external problem should be over. Continue where you were.".to_owned(), details.to_owned())
 }
 
 /// The first words of a message to an agent. Agents' prompts quote them, so they stay as they are.

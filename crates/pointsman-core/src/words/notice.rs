@@ -75,19 +75,23 @@ pub fn taken_out(out: &TakenOut<'_>) -> Notice {
     if !named.is_empty() {
         body += &format!("Files: {}\n", named.join(", "));
     }
-    body += &format!("Look: pointsman merge-queue show {entry}\nAgain: pointsman merge-queue retest {entry}");
+    body += &format!(
+        "To see more, run `pointsman merge-queue show {entry}`.\nTo test it again, run `pointsman \
+        merge-queue retest {entry}`."
+    );
     if let Some(path) = log_path {
         body += &format!("\nLog: {}", text::clean_line(path, 300));
     }
     body += &with_log(&log_end(log));
-    notice(format!("{branch} is out of the merge queue of {project}: {status}"), body, false)
+    notice(format!("{branch} was removed from the merge queue of {project}: {status}"), body, false)
 }
 
 /// Commits that people pushed to main are taken as they are.
 pub fn outside_push(project: &ProjectName, what: &str, by: Option<&str>) -> Notice {
     let by = by.map(|by| format!("\nPushed by: {}", text::clean_line(by, 100))).unwrap_or_default();
     let body = format!(
-        "{}{by}\nThe merge queue goes on from there and runs its gate on it.\nPause instead: merge.outside_pushes = \"pause\"",
+        "{}{by}\nThe merge queue continues from there and runs its gate on it.\nTo pause it instead, set \
+            merge.outside_pushes = \"pause\".",
         text::clean_line(what, 1000)
     );
     notice(format!("Somebody pushed to main of {project}"), body, false)
@@ -103,18 +107,19 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
     let wants_review = task.escalation.as_ref().is_some_and(|asked| asked.cause == Cause::Review);
     let pr = task.contribution.pr().filter(|_| wants_review);
     let answer = match (super::question::is_yes_or_no(task.escalation.as_ref()), pr) {
-        (true, _) => "Decide: pointsman inbox".to_owned(),
+        (true, _) => "To decide, run `pointsman inbox`.".to_owned(),
         (false, Some(pr)) => {
-            format!("Review: pointsman forge pr review {pr} --approve, or --request-changes")
+            format!("To review it, run `pointsman forge pr review {pr} --approve`, or with --request-changes.")
         }
-        (false, None) => {
-            format!("Answer: pointsman task answer {} \"…\", or comment on the issue", task.key.issue)
-        }
+        (false, None) => format!(
+            "To answer, run `pointsman task answer {} \"…\"`, or comment on the issue.",
+            task.key.issue
+        ),
     };
     Notice {
         title: format!("{} needs a person{again}", task.key),
         body: format!(
-            "{}\nWhy: {}\n{answer}\nLook: pointsman session attach {}{}",
+            "{}\nWhy: {}\n{answer}\nTo watch it, run `pointsman session attach {}`.{}",
             about(task),
             because(task),
             task.key.issue,
@@ -129,10 +134,11 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
 pub fn unreadable(unreadable: &Unreadable) -> Notice {
     let Unreadable { what, project, name, .. } = unreadable;
     notice(
-        format!("{what} {name} of {project} stands still"),
+        format!("{what} {name} of {project} has stopped"),
         format!(
-            "{}\nNothing was changed, and everything else goes on. A newer program may have written it: start that \
-             one again, or go back to a copy of the database. `pointsman doctor` lists what cannot be read.",
+            "{}\nNothing was changed, and everything else continues. A newer version may have written it: start \
+                that version again, or restore a backup of the database. `pointsman doctor` lists what cannot be \
+                read.",
             super::reason::unreadable(unreadable)
         ),
         true,
@@ -144,7 +150,7 @@ pub fn blocked(task: &Task) -> Notice {
     notice(
         format!("{} is blocked", task.key),
         format!(
-            "{}\nWhy: {}\nAgain: remove the label blocked, or: pointsman task start {}{}",
+            "{}\nWhy: {}\nTo try again, remove the label `blocked` or run `pointsman task start {}`.{}",
             about(task),
             because(task),
             task.key.issue,
@@ -162,8 +168,8 @@ pub fn refused(task: &Task) -> Notice {
 /// The phase file cannot be used.
 pub fn phase_rejected(task: &Task, reason: &str) -> Notice {
     notice(
-        format!("{} signals something unusable", task.key),
-        format!("{}\n{reason}\nThe session goes on; nothing was done with it.", about(task)),
+        format!("{} wrote an unusable phase", task.key),
+        format!("{}\n{reason}\nThe session continues; the phase was ignored.", about(task)),
         true,
     )
 }
@@ -187,7 +193,7 @@ pub fn flaky(task: &Task, sha: &Sha) -> Notice {
 pub fn closed_by_someone(task: &Task) -> Notice {
     notice(
         format!("{} was closed while a session worked on it", task.key),
-        format!("{}\nThe session was ended; its work is in pointsman rescue list.", about(task)),
+        format!("{}\nThe session has ended. `pointsman rescue list` shows its work.", about(task)),
         false,
     )
 }
@@ -200,8 +206,12 @@ pub fn gave_up(task: &Task, reason: &str) -> Notice {
 /// Money or tokens run low.
 pub fn budget(task: &Task, what: &str) -> Notice {
     notice(
-        format!("{}: a budget runs low", task.key),
-        format!("{}\n{}\nNothing new starts; what runs goes on.", about(task), text::clean_line(what, 300)),
+        format!("{}: a budget is running low", task.key),
+        format!(
+            "{}\n{}\nNothing new starts; running work continues.",
+            about(task),
+            text::clean_line(what, 300)
+        ),
         true,
     )
 }
@@ -216,8 +226,8 @@ pub fn hooks_silent(task: &Task) -> Notice {
     notice(
         format!("{} is not supervised by its hooks", task.key),
         format!(
-            "{}\nThe agent has not reported since its start: its hooks do not work. It goes on, followed by its phase \
-             file and its terminal alone.\nLook: pointsman doctor",
+            "{}\nThe agent's hooks have not reported since it started, so they do not work. It continues, \
+                supervised only by its phase file and its terminal.\nTo find out why, run `pointsman doctor`.",
             about(task)
         ),
         false,

@@ -8,7 +8,7 @@ pub const NOT_AN_ACCOUNT: &str = "the name of an account is one line of at most 
 
 /// An account stands with two people.
 pub fn account_is_taken(account: &str, owner: &str) -> String {
-    format!("`{}` belongs to {} already", clean_line(account, 100), clean_line(owner, 100))
+    format!("`{}` already belongs to {}", clean_line(account, 100), clean_line(owner, 100))
 }
 
 /// More approvals are asked for than there are people.

@@ -17,18 +17,18 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
         }
         Prediction::MemoryShrinks { free_mb, was, over_days, in_days, threshold } => (
             format!("Less than {threshold} MB of memory are free in {}", days(*in_days)),
-            format!("{free_mb} MB are free now, {was} MB {} ago, and it falls steadily", days(*over_days)),
+            format!("{free_mb} MB are free now, {was} MB {} ago, and falling steadily", days(*over_days)),
             "pointsman health",
         ),
         Prediction::CiRedder { percent, was, runs } => (
-            format!("CI becomes redder: {percent} % of the runs"),
+            format!("CI fails more often: {percent} % of the runs"),
             format!(
                 "{percent} % of {runs} runs were red in the last seven days, {was} % in the seven before"
             ),
             "pointsman events --kind checks_finished",
         ),
         Prediction::CiUnsteady { times, was } => (
-            "The machinery of CI fails again and again".to_owned(),
+            "The CI infrastructure fails again and again".to_owned(),
             weeks(*times, *was),
             "pointsman events --kind checks_finished",
         ),
@@ -43,13 +43,14 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
             "pointsman task list --state blocked",
         ),
         Prediction::IssuesPileUp { stale, open } => (
-            format!("Issues pile up: nobody touches {stale} of {open}"),
-            format!("{stale} of {open} open issues have not changed for long"),
+            format!("Issues pile up: {stale} of {open} are not being touched"),
+            format!("{stale} of {open} open issues have not changed for a long time"),
             "pointsman board",
         ),
     };
     let body = format!(
-        "A prediction from figures; nobody has judged it yet.\n\n## Evidence\n\n- {evidence}\n- look: `{look}`\n"
+        "A prediction computed from measurements; nobody has judged it yet.\n\n## Evidence\n\n- {evidence}\n- to \
+            see more: `{look}`\n"
     );
     (title, body)
 }

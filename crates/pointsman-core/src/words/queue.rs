@@ -42,7 +42,8 @@ pub fn outcome(outcome: &Outcome<'_>) -> String {
 pub fn main_is_red(main: &str, tested_at: Option<Timestamp>) -> String {
     let tested = tested_at.map(|at| format!(", as tested at {}", clock_time(at))).unwrap_or_default();
     format!(
-        "main itself is red at {main}{tested}: waits for a repair. To test it again now: pointsman merge-queue retest main"
+        "main itself is red at {main}{tested}: it waits for a fix. To test it again now, run `pointsman merge-queue \
+            retest main`"
     )
 }
 
@@ -61,7 +62,7 @@ pub fn nothing_to_land(branch: &str, main: &str) -> String {
 
 /// The reason why a branch without a pull request leaves a queue that the forge works on.
 pub const FORGE_TAKES_PULL_REQUESTS: &str =
-    "with merge.engine = \"forge\" only pull requests land: open one for this branch";
+    "with merge.engine = \"forge\", only pull requests land; open one for this branch";
 /// The state of a pull request that a person told the forge to merge.
 pub const AUTO_MERGE_IS_ON: &str = "auto-merge is on, so the forge merges it as soon as its rules are met";
 
@@ -83,18 +84,19 @@ pub fn pull_request_gone(number: Number) -> String {
 /// The reason why the queue stops when the forge made something else than was tested.
 pub fn forge_merged_something_else(branch: &str, sha: &Sha) -> String {
     format!(
-        "the forge merged {} as {}, whose files are not those that were tested: look at it, then: pointsman merge-queue resume",
+        "the forge merged {} as {}, whose files differ from those that were tested; check it, then run `pointsman \
+            merge-queue resume`",
         clean_line(branch, 200),
         sha.short()
     )
 }
 
 /// The refusal of `merge-queue try` where the tests run on a server.
-pub const TRIED_BY_CI: &str = "this project's gate is its CI on a server, which tests every branch that is pushed: push the branch and \
-                               read its checks";
+pub const TRIED_BY_CI: &str = "this project's gate is its CI on a server, which tests every pushed branch; push the \
+    branch and read its checks";
 /// The refusal of `merge-queue try` where nothing is tested.
 pub const NO_GATE_TO_TRY: &str =
-    "this project has no gate, so there is nothing to try: set merge.gate or ci.command";
+    "this project has no gate, so there is nothing to try; set merge.gate or ci.command";
 
 /// The begin of `merge-queue try`.
 pub fn trying(branch: &str, candidate: &Sha, base: &Sha) -> String {
@@ -109,15 +111,16 @@ pub fn push_refused(branch: &str, message: &str) -> String {
 /// The reason why the queue is paused when a server goes on refusing.
 pub fn push_refused_twice(branch: &str, message: &str) -> String {
     format!(
-        "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
-         protected), then: pointsman merge-queue resume"
+        "the server refused the push to {branch} twice: {message}. Allow this account to push there (the branch may \
+            be protected), then run `pointsman merge-queue resume`"
     )
 }
 
 /// The comment on a pull request whose changes reached main without it.
 pub fn landed_by_another_way(main: &str) -> String {
     format!(
-        "Everything that this pull request changes is on the main branch already, as of {main}, so nothing was merged."
+        "Everything that this pull request changes is already on the main branch, as of {main}, so nothing was \
+            merged."
     )
 }
 
@@ -142,7 +145,7 @@ pub fn checks_unreadable(error: &str) -> String {
 
 /// The answer to a request for an entry that nobody knows.
 pub fn unknown_entry(what: &str) -> String {
-    format!("no branch and no entry of the queue is called {}", clean_line(what, 200))
+    format!("the merge queue has no branch or entry called {}", clean_line(what, 200))
 }
 
 /// The answer to whoever wants to test a task's branch again.
@@ -163,7 +166,7 @@ pub fn waits_for_secret(what: &str) -> String {
 
 /// The summary of a branch that a person did not let land.
 pub fn is_secret(what: &str) -> String {
-    format!("a person says that it holds a secret: {}", clean_line(what, LINE))
+    format!("a person says that it contains a secret: {}", clean_line(what, LINE))
 }
 
 #[cfg(test)]
@@ -203,7 +206,7 @@ mod tests {
         assert!(
             main_is_red("abc", Some(at)).starts_with("main itself is red at abc, as tested at 12:04 UTC: ")
         );
-        assert!(main_is_red("abc", None).starts_with("main itself is red at abc: waits"));
+        assert!(main_is_red("abc", None).starts_with("main itself is red at abc: it waits"));
     }
 }
 

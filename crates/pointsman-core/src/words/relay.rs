@@ -10,34 +10,35 @@ pub const NO_OBJECT: &str = "it is not an object";
 /// The reason why a call was not passed on, and what the agent does now.
 pub fn unpassed(why: &Unpassed) -> String {
     match why {
-        Unpassed::Path => "Pointsman passes only messages, token counts and the list of models on to the model's API. \
-             Work without this call."
+        Unpassed::Path => "Pointsman forwards only messages, token counts and the list of models to the model's \
+            API. Work without this call."
             .to_owned(),
-        Unpassed::TooLarge => "Pointsman did not pass this request on: it is larger than 32 MiB.".to_owned(),
+        Unpassed::TooLarge => "Pointsman did not forward this request: it is larger than 32 MiB.".to_owned(),
         Unpassed::Unreadable(error) => {
-            format!("Pointsman did not pass this request on: it is not JSON that can be read in one way only ({error}).")
+            format!("Pointsman did not forward this request: its JSON is invalid or ambiguous ({error}).")
         }
         Unpassed::Source => {
-            "Pointsman did not pass this request on: the service would fetch an address or a file, which is not allowed \
-             while you work on an issue of somebody from outside. Put the content into the request, or work without it."
+            "Pointsman did not forward this request: the service would fetch an address or a file, which is not \
+                allowed while you work on an issue by an outsider. Put the content into the request, or work \
+                without it."
                 .to_owned()
         }
         Unpassed::ServerTool(tool) => format!(
-            "Pointsman did not pass this request on: the service would run {tool} by itself, which is not allowed while \
-             you work on an issue of somebody from outside. Work without it; if the task needs it, say so in \
-             PHASE:escalate."
+            "Pointsman did not forward this request: the service would run {tool} by itself, which is not allowed \
+                while you work on an issue by an outsider. Work without it; if the task needs it, say so in \
+                PHASE:escalate."
         ),
         Unpassed::Budget(what) => format!(
-            "Pointsman sends nothing more to the model: the budget is used up ({what}). Your work is saved and a person is \
-             asked for more."
+            "Pointsman sends no more requests to the model: the budget is used up ({what}). Your work is saved, and \
+                a person is asked for more."
         ),
         Unpassed::RateLimit(seconds) => format!(
-            "The service wants nothing more of this account for {seconds} seconds. Pointsman parks the session and goes on \
-             by itself."
+            "The service has asked this account to wait for {seconds} seconds. Pointsman parks the session and \
+                continues by itself."
         ),
-        Unpassed::Busy => "Pointsman holds too many large requests at the moment. Try again.".to_owned(),
-        Unpassed::NoCredential => "Pointsman has no key for the model's API at the moment. It needs a running daemon, or \
-             `pointsman claude login` by a person."
+        Unpassed::Busy => "Pointsman is handling too many large requests at the moment. Try again.".to_owned(),
+        Unpassed::NoCredential => "Pointsman has no key for the model's API at the moment. A person has to run \
+            `pointsman claude login`, or start the daemon."
             .to_owned(),
         Unpassed::Upstream(why) => format!("Pointsman cannot reach the model's API: {}.", refusal(*why)),
     }
@@ -68,15 +69,16 @@ pub fn budget(whose: &str, limit: &str) -> String {
 }
 
 /// The reason why every session of a credential is parked.
-pub const CREDENTIAL_WAITS: &str = "the service wants nothing more of this account for a while";
+pub const CREDENTIAL_WAITS: &str = "the service has asked this account to wait";
 
 /// A token that cannot stand in a header.
-pub const NOT_A_TOKEN: &str = "this is no token: it is empty, too long, or has characters that no token has";
+pub const NOT_A_TOKEN: &str =
+    "this is not a token: it is empty, too long, or has characters that tokens do not have";
 
 /// A credential that cannot stand in a header.
 pub fn unfit(name: CredentialName) -> String {
-    let whose = name.variable().unwrap_or("the token that `pointsman claude login` keeps");
-    format!("{whose} holds no token: it is too long, or has characters that no token has")
+    let whose = name.variable().unwrap_or("the token that `pointsman claude login` stored");
+    format!("{whose} is not a token: it is too long, or has characters that tokens do not have")
 }
 
 /// The question of `claude login`.
@@ -87,28 +89,27 @@ pub const ASK_FOR_TOKEN: &str =
 pub const HOW_TO_GET_A_TOKEN: &str = "`claude setup-token` prints one";
 
 /// A token is kept from now on.
-pub const LOGGED_IN: &str = "The token is kept. Sessions use it from now on, and none of them sees it.";
+pub const LOGGED_IN: &str = "The token is stored. Sessions use it from now on, but cannot see it.";
 
 /// The token is forgotten.
-pub const LOGGED_OUT: &str =
-    "The token is forgotten. To make it worthless everywhere, revoke it in your account.";
+pub const LOGGED_OUT: &str = "The token is deleted. To invalidate it everywhere, revoke it in your account.";
 
 /// There was no token to forget.
-pub const NOT_LOGGED_IN: &str = "No token was kept.";
+pub const NOT_LOGGED_IN: &str = "No token was stored.";
 
 /// A variable that hides the token that is kept.
 pub fn variable_first(variable: &str) -> String {
     format!(
-        "{variable} is set here. A daemon that has it in its environment uses it instead of a token that is kept."
+        "{variable} is set here. A daemon that has it in its environment uses it instead of a stored token."
     )
 }
 
 /// The login for sessions, for `doctor`.
 pub fn login_found(name: CredentialName) -> String {
     match name.variable() {
-        Some(variable) => format!("sessions use {variable}, which the relay adds outside of the sandbox"),
+        Some(variable) => format!("sessions use {variable}, which the relay adds outside the sandbox"),
         None => {
-            "sessions use the token of `pointsman claude login`, which the relay adds outside of the sandbox"
+            "sessions use the token of `pointsman claude login`, which the relay adds outside the sandbox"
                 .to_owned()
         }
     }

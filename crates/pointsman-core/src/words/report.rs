@@ -38,8 +38,8 @@ pub fn ci(runs: u64, red: u64, flaky: u64) -> String {
 /// The reviews of people, and what became of those of the review agent.
 pub fn reviews(asked: u64, found: u64, overruled: u64, reverted: u64) -> String {
     format!(
-        "{asked} asked for; the review agent objected {found} times, was overruled {overruled} times, and approved {reverted} that \
-         were reverted"
+        "{asked} requested; the review agent objected {found} times, was overruled {overruled} times, and approved \
+            {reverted} changes that were reverted"
     )
 }
 

@@ -13,10 +13,10 @@ const SAID: usize = 4000;
 
 // Events that come to nothing, said to whoever sent them.
 pub const REPLACED: &str = "that session was replaced";
-pub const HANDED_IN_ALREADY: &str = "what it hands in is known already";
-pub const NOTHING_ON_ITS_WAY: &str = "nothing that it handed in is on its way";
+pub const HANDED_IN_ALREADY: &str = "what it hands in is already known";
+pub const NOTHING_ON_ITS_WAY: &str = "nothing that it handed in is in progress";
 pub const STILL_OURS: &str = "the commit on its branch is ours";
-pub const NOT_OURS: &str = "its branch is somebody else's";
+pub const NOT_OURS: &str = "its branch belongs to somebody else";
 pub const NOTHING_TO_AWAIT: &str = "a run has no CI and no review to wait for";
 pub const NOBODY_ASKED: &str = "its session does not wait for an answer";
 pub const ASKS_SOMETHING_ELSE: &str = "the agent asks something else";
@@ -37,12 +37,12 @@ pub fn result_not_json(error: &serde_json::Error) -> String {
 
 /// An event of a run that is over.
 pub fn over(status: Status) -> String {
-    format!("it is {} already", status.as_str())
+    format!("it is already {}", status.as_str())
 }
 
 /// The run waits for nobody.
 pub fn now(status: Status) -> String {
-    format!("the run is {} now", status.as_str())
+    format!("the run is now {}", status.as_str())
 }
 
 /// A step that the formula does not have.
@@ -57,7 +57,7 @@ pub fn step_too_early(step: &str, missing: &str) -> String {
 
 /// A session that said `done` too early.
 pub fn step_left_out(step: &str) -> String {
-    format!("the session said that it is done, but the step {step} is not")
+    format!("the session said that it was done, but the step {step} is not")
 }
 
 /// A person did not answer in time.
@@ -67,7 +67,7 @@ pub fn nobody_answered(limit: Duration, question: &str) -> String {
 
 /// A run that took too long.
 pub fn out_of_time(limit: Duration) -> String {
-    format!("it was not done after {}", span(limit))
+    format!("it was not finished after {}", span(limit))
 }
 
 /// A person ended it.
@@ -99,7 +99,9 @@ pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
         formula.description.trim()
     );
     if run.session.generation > 1 {
-        out.push_str("An earlier session of this run ended before it was through. Go on where it was.\n\n");
+        out.push_str(
+            "An earlier session of this run ended before it had finished. Continue where it stopped.\n\n",
+        );
     }
     if !formula.files.is_empty() {
         out.push_str(&format!("Read first: {}\n\n", formula.files.join(", ")));
@@ -109,8 +111,9 @@ pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
         out.push_str(found);
     }
     out.push_str(
-        "Do the steps below in their order. After each one: `pointsman step done ID`. When all are done, write \
-         `PHASE:done` into the phase file; if you cannot go on, `PHASE:failed` with a second line `Reason: …`.\n\n",
+        "Do the steps below in order. After each one, run `pointsman step done ID`. When all are done, write \
+            `PHASE:done` into the phase file; if you cannot continue, `PHASE:failed` with a second line `Reason: \
+            …`.\n\n",
     );
     out.push_str(&format!("Phase file: {}\n", places.phase_file));
     out.push_str(&format!(
@@ -121,7 +124,7 @@ pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
     for (place, step) in formula.steps.iter().enumerate() {
         let mark = match (run.is_done(&step.id), next == Some(step.id.as_str())) {
             (true, _) => " (done)",
-            (false, true) if run.session.generation > 1 => " (go on here)",
+            (false, true) if run.session.generation > 1 => " (continue here)",
             (false, _) => "",
         };
         out.push_str(&format!("## {}. {}: {}{mark}\n\n", place + 1, step.id, step.title));
@@ -148,7 +151,9 @@ pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
     if said.is_empty() {
         return said;
     }
-    format!("## What people said to you\n\nYour people, since you last ran. Their word counts.\n\n{said}")
+    format!(
+        "## What people said to you\n\nWritten since you last ran, by people who may decide. Follow it.\n\n{said}"
+    )
 }
 
 /// A session asks for a person.
@@ -158,7 +163,7 @@ pub fn question(run: &Run, asked: &Question) -> Notice {
     Notice {
         title: format!("{}: run {} of {} needs a person{again}", run.project, run.id, run.formula.name),
         body: format!(
-            "Why: {}\nAnswer: {}{}\nLook: pointsman run show {}",
+            "Why: {}\nTo answer: {}{}\nTo see more, run `pointsman run show {}`.",
             clean_line(asked.text(), 500),
             super::question::settle(asked).join(", or: "),
             run.source().issue.map(|issue| format!(", or comment on issue #{issue}")).unwrap_or_default(),
@@ -173,7 +178,7 @@ pub fn question(run: &Run, asked: &Question) -> Notice {
 pub fn notice(run: &Run, what: &str) -> Notice {
     Notice {
         title: format!("{}: run {} of {}", run.project, run.id, run.formula.name),
-        body: format!("{}\nLook: pointsman run show {}", clean_line(what, 500), run.id),
+        body: format!("{}\nTo see more, run `pointsman run show {}`.", clean_line(what, 500), run.id),
         urgent: false,
         repeat: 0,
     }

@@ -16,7 +16,7 @@ pub fn purpose(why: Purpose) -> &'static str {
         Purpose::Agent => "the program to run",
         Purpose::ThisProgram => "pointsman, for the commands of an agent",
         Purpose::Credential => "holds a credential",
-        Purpose::Ours => "holds Pointsman's own state",
+        Purpose::Ours => "contains Pointsman's own state",
         Purpose::Tree => "the working tree",
         Purpose::Gateway => "the gateway that takes pushes",
         Purpose::Messages => "messages to the agent",
@@ -40,12 +40,12 @@ pub fn outside(why: &Outside) -> String {
         Outside::Off => "sandbox.mode is \"off\"".to_owned(),
         Outside::Linked => "dev.worktree is \"linked\", so the session writes to the mirror".to_owned(),
         Outside::Containers => {
-            "the role has containers = true, and a container daemon starts programs outside of any sandbox"
+            "the role has containers = true, and a container daemon starts programs outside any sandbox"
                 .to_owned()
         }
         Outside::Missing => "bubblewrap is not installed".to_owned(),
-        Outside::AppArmor => "AppArmor does not let bubblewrap make user namespaces".to_owned(),
-        Outside::NoNamespaces => "the kernel does not let this user make user namespaces".to_owned(),
+        Outside::AppArmor => "AppArmor does not let bubblewrap create user namespaces".to_owned(),
+        Outside::NoNamespaces => "the kernel does not let this user create user namespaces".to_owned(),
         Outside::Broken { why } => format!("bubblewrap does not work here: {why}"),
         Outside::Unclear { why } => format!("bubblewrap could not be tried: {why}"),
     }
@@ -68,9 +68,11 @@ pub fn fix(why: &Outside) -> &'static str {
              a seccomp profile that permits unshare)"
         }
         Outside::Broken { .. } => {
-            "bubblewrap itself must work first: bwrap --unshare-user --unshare-pid --ro-bind / / true"
+            "make bubblewrap itself work first: bwrap --unshare-user --unshare-pid --ro-bind / / true"
         }
-        Outside::Unclear { .. } => "wait until the machine has room again; Pointsman tries by itself",
+        Outside::Unclear { .. } => {
+            "wait until the machine has free resources again; Pointsman retries by itself"
+        }
     }
 }
 
@@ -87,7 +89,7 @@ pub fn required(why: &Outside) -> String {
 /// The warning when a daemon starts, or a project is set up, without a sandbox.
 pub fn warning(why: &Outside) -> String {
     format!(
-        "no sandbox: {}. Agents and CI run with all rights of this user. To fix it, {}",
+        "no sandbox: {}. Agents and CI run with all the rights of this user. To fix it, {}",
         outside(why),
         fix(why)
     )
@@ -107,7 +109,7 @@ pub fn processes_enforced(is_root: bool) -> &'static str {
 }
 
 /// What enforces the limit on memory.
-pub const MEMORY_ENFORCED: &str = "the kernel, for each process by itself (RLIMIT_DATA)";
+pub const MEMORY_ENFORCED: &str = "the kernel, for each process separately (RLIMIT_DATA)";
 
 /// What enforces the limit on disk space.
 pub const DISK_ENFORCED: &str = "the kernel, for each temporary file system; the working tree has no limit";
@@ -119,7 +121,7 @@ pub const NETWORK_SHARED: &str = "the network of the machine: every host and eve
 pub fn network(hosts: &[String], is_relayed: bool) -> String {
     let relay = "the model's API through a relay that adds the key";
     match (hosts, is_relayed) {
-        ([], false) => "a network of its own that leads nowhere: no host is listed".to_owned(),
+        ([], false) => "a network of its own that leads nowhere, because no host is allowed".to_owned(),
         ([], true) => format!("a network of its own; {relay}"),
         (hosts, false) => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
         (hosts, true) => format!("a network of its own; {relay}; through a proxy: {}", hosts.join(", ")),
@@ -132,13 +134,15 @@ pub const OFFER_TO_LEARN: &str =
 
 /// What `containers = true` means, for whoever accepts the setting.
 pub const CONTAINERS_RUN_OUTSIDE: &str =
-    "sessions of this role run outside the sandbox, with all rights of this user";
+    "sessions of this role run outside the sandbox, with all the rights of this user";
 
 /// The filter of system calls, for `sandbox show`.
 pub fn syscalls(is_on: bool) -> &'static str {
     match is_on {
-        true => "what no build needs is refused (seccomp)",
-        false => "not filtered: the kernel takes no filter, or this processor has none yet",
+        true => "calls that no build needs are refused (seccomp)",
+        false => {
+            "not filtered: the kernel does not support filters, or Pointsman has none for this processor yet"
+        }
     }
 }
 
@@ -180,11 +184,11 @@ pub fn refusal(why: Refusal) -> &'static str {
         Refusal::Malformed => "the request has no host and port",
         Refusal::AddressLiteral => "addresses are not allowed, only names",
         Refusal::NotListed => "the host is not listed in sandbox.hosts or sandbox.ci_hosts",
-        Refusal::Port => "the host is listed, but not with this port",
+        Refusal::Port => "the host is allowed, but not on this port",
         Refusal::PrivateAddress => "the name leads to an address of this machine or of a private network",
         Refusal::Unresolvable => "the name has no address",
-        Refusal::Unreachable => "nobody takes a connection there",
-        Refusal::NotPassed => "the relay does not pass this request on",
+        Refusal::Unreachable => "nothing accepts connections there",
+        Refusal::NotPassed => "the relay does not forward this request",
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reasons why a scheduled run did not begin, as `pointsman schedule` shows them.
 
-pub const MISSED: &str = "it was missed while nothing ran";
-pub const STILL_RUNNING: &str = "the run before is still under way";
-pub const NOTHING_CHANGED: &str = "nothing changed since the last run";
+pub const MISSED: &str = "it was missed while no daemon was running";
+pub const STILL_RUNNING: &str = "the previous run is still in progress";
+pub const NOTHING_CHANGED: &str = "nothing has changed since the last run";
 
 /// The money or tokens of a day are spent.
 pub fn budget(budget: &str) -> String {

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// No set-up ever ran for a task.
 pub fn no_setup_log(issue: Number) -> String {
-    format!("no set-up ran for the working tree of issue {issue}: `[tree] setup` may be empty")
+    format!("no set-up has run for the working tree of issue {issue}; `[tree] setup` may be empty")
 }
 
 /// A program that failed without saying why.
@@ -44,7 +44,7 @@ pub fn evidence(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<Strin
     }
     if now.since(evidence.started_at) <= rules.start_grace {
         let grace = span(rules.start_grace);
-        lines.push(format!("it began less than {grace} ago: too early to call it dead"));
+        lines.push(format!("it started less than {grace} ago, which is too early to call it dead"));
     }
     lines
 }
@@ -53,16 +53,16 @@ pub fn evidence(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<Strin
 pub fn resume(phase: WorkPhase) -> String {
     let next = match phase {
         WorkPhase::Investigation => "read the issue and the code it is about",
-        WorkPhase::Planning => "settle the plan, then change the code",
-        WorkPhase::Implementation => "look at git diff, then go on changing the code",
-        WorkPhase::Testing => "run the tests and look at what fails",
+        WorkPhase::Planning => "finish the plan, then change the code",
+        WorkPhase::Implementation => "read git diff, then continue changing the code",
+        WorkPhase::Testing => "run the tests and see what fails",
         WorkPhase::Completion => "check that everything is committed and pushed, then write the phase",
         WorkPhase::Merged => "nothing: the work is on the main branch",
     };
     let skip = match phase {
         WorkPhase::Investigation | WorkPhase::Merged => "",
         WorkPhase::Planning | WorkPhase::Implementation | WorkPhase::Testing | WorkPhase::Completion => {
-            " What comes before that was done already: do not repeat it."
+            " Everything before that has been done; do not repeat it."
         }
     };
     format!("Resume from phase: {phase}. Next: {next}.{skip}")

@@ -80,7 +80,8 @@ fn shown(key: &str, value: &str) -> String {
 /// The question to a person.
 pub fn question(project: &ProjectName, settings: &[Difference]) -> String {
     format!(
-        "the settings of {project} have changed, and these wait for your yes:\n{}\nUntil then the accepted values are in force.",
+        "the settings of {project} have changed, and these changes wait for your approval:\n{}\nUntil then, the \
+            accepted values are in force.",
         differences(settings).join("\n")
     )
 }
@@ -92,14 +93,14 @@ pub fn waits(count: usize) -> String {
     } else {
         format!("{count} changed settings wait")
     };
-    format!("{settings} for your yes: `pointsman project add .` shows and accepts them")
+    format!("{settings} for your approval: `pointsman project add .` shows and accepts them")
 }
 
 /// The reason why a question about settings is over.
-pub const ACCEPTED: &str = "nothing waits any more";
+pub const ACCEPTED: &str = "nothing is waiting any more";
 
 /// A file that is not what was shown.
-pub const CHANGED_MEANWHILE: &str = "the file or its formulas changed while they were shown: look again";
+pub const CHANGED_MEANWHILE: &str = "the file or its formulas changed while they were shown; try again";
 
 /// The answer to whoever uses a file that nobody registered.
 pub fn not_registered(file: &str) -> String {
@@ -108,12 +109,15 @@ pub fn not_registered(file: &str) -> String {
 
 /// The way out of that.
 pub fn register_hint(dir: &str) -> String {
-    format!("`pointsman project add {}` shows what it would run and registers it", clean_line(dir, VALUE))
+    format!(
+        "to see what it would run and register it, run `pointsman project add {}`",
+        clean_line(dir, VALUE)
+    )
 }
 
 /// Accepted values that do not fit the rest of the file.
 pub fn does_not_fit(error: &str) -> String {
-    format!("the settings that wait for your yes do not fit the accepted ones: {error}")
+    format!("the settings that wait for your approval do not fit the accepted ones: {error}")
 }
 
 #[cfg(test)]
@@ -137,7 +141,8 @@ mod tests {
             setting("roles.action.sandbox.containers", Power::Loosens, None, Some("true")),
             setting("sandbox.mode", Power::Loosens, Some("\"auto\""), Some("\"off\"")),
         ];
-        let outside = "true (sessions of this role run outside the sandbox, with all rights of this user)";
+        let outside =
+            "true (sessions of this role run outside the sandbox, with all the rights of this user)";
         assert_eq!(
             asks_for(&settings),
             [

@@ -23,7 +23,7 @@ pub fn said(said: &TurnEvent) -> Option<String> {
         TurnEvent::Uses { tool, what } => format!("* {tool} {what}\n"),
         TurnEvent::Did { tool, succeeded: false, .. } => format!("* {tool} failed\n"),
         TurnEvent::Retries { error } => format!("* the service answers {error}; trying again\n"),
-        TurnEvent::Malformed => "* a line that is no JSON\n".to_owned(),
+        TurnEvent::Malformed => "* a line that is not JSON\n".to_owned(),
     };
     Some(line)
 }

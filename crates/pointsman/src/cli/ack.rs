@@ -9,7 +9,7 @@ use crate::control::protocol::Request;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pointsman ack m-12")]
 pub(crate) struct Arguments {
-    /// The message's id, as it stands in front of the message
+    /// The message's id, as shown at its beginning
     #[arg(value_name = "m-ID", value_parser = message_id)]
     message: i64,
 }
@@ -28,5 +28,5 @@ fn message_id(text: &str) -> Result<i64, String> {
         .parse()
         .ok()
         .filter(|id| *id >= 0)
-        .ok_or_else(|| "write it as it stands in front of the message: m-12".to_owned())
+        .ok_or_else(|| "write it as shown at the beginning of the message: m-12".to_owned())
 }

@@ -26,17 +26,17 @@ const SESSION_LIMIT: Duration = Duration::from_secs(120);
 /// The steps, in their order.
 const STEPS: [&str; 7] = ["start", "prompt", "hook", "message", "stop", "resume", "tokens"];
 
-/// Try an agent program: does it start, hear, answer, stop and come back?
+/// Try an agent: does it start, receive messages, answer, stop and resume?
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman agent check")]
 pub(crate) enum Command {
-    /// Make one real turn in a throw-away copy of the project, inside the sandbox
+    /// Run one real turn in a throw-away copy of the project, inside the sandbox
     ///
-    /// The agent gets a small issue, a message and a stop, and is resumed. This costs a few of its tokens. Exit code 1 if a step
-    /// fails.
+    /// The agent receives a small issue and a message, is stopped, and is resumed. This costs a few tokens. Exits with
+    /// 1 if a step fails.
     #[command(after_help = "Examples:\n  pointsman agent check\n  pointsman agent check claude --json")]
     Check {
-        /// The kind of agent, instead of the project's
+        /// The kind of agent to try instead of the project's
         #[arg(value_name = "KIND", value_parser = kind)]
         kind: Option<Agent>,
     },

@@ -26,21 +26,21 @@ use crate::{daemon, identity};
 const NEWS: Duration = Duration::from_secs(3600);
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
-const NOBODY: &str = "No agents. --all lists those that have ended.";
+const NOBODY: &str = "No agents are running. To list those that have ended, use --all.";
 
-/// List agents: who is alive, at what, and at which cost
+/// List agents: which are alive, what they work on, and what they cost
 ///
-/// ● fresh, ◐ stale or unknown, ✖ crashed, ○ ended. Without --all: those that have not ended, and the crashes of the
-/// last hour. Of all projects, unless --project names one.
+/// ● fresh, ◐ stale or unknown, ✖ crashed, ○ ended. Without --all, the list has agents that have not ended and crashes
+/// of the last hour. It covers all projects unless --project names one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman agents --watch\n  \
     pointsman agents --all --json | jq '[.[].cost_usd] | add'")]
 pub(crate) struct Arguments {
-    /// Also every session that has ended
+    /// Include every session that has ended
     #[arg(long)]
     all: bool,
-    /// Look again every second; with --json a line each time
+    /// Refresh every second; with --json, print a line each time
     #[arg(long, short)]
     watch: bool,
 }
@@ -83,7 +83,8 @@ impl Arguments {
             self.print(context, &agents, now)?;
             if !running {
                 context.out.say(
-                    "The daemon is not running: this is what it wrote last, and what the processes say (pointsman up).",
+                    "The daemon is not running. This shows what it last recorded and what the processes say. To \
+                        start it, run `pointsman up`.",
                 );
             }
             if !self.watch {

@@ -11,10 +11,10 @@ use super::table::Table;
 use super::time;
 use crate::backups::{self, Found};
 
-/// Copy all databases into one file, while everything goes on
+/// Copy all databases into one file while work continues
 ///
-/// The daemon makes such a copy every day and keeps the last seven (`[backup]` in the machine's file). The file is an
-/// SQLite archive: `sqlite3 FILE -A` lists and extracts it. Git repositories are not in it.
+/// The daemon makes such a backup every day and keeps the last seven (`[backup]` in the machine's file). The file is
+/// an SQLite archive: `sqlite3 FILE -A` lists and extracts it. It does not contain git repositories.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -24,7 +24,7 @@ use crate::backups::{self, Found};
         pointsman backup list"
 )]
 pub(crate) struct Arguments {
-    /// The file to write; nothing is ever overwritten
+    /// The file to write; an existing file is never overwritten
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(subcommand)]
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the backups in the directory of backups, the newest first
+    /// List the files in the backup directory, newest first
     #[command(after_help = "Example:\n  pointsman backup list")]
     List,
 }
@@ -57,7 +57,7 @@ fn make(context: &Context, file: Option<PathBuf>) -> Result<(), Failure> {
             match (error.downcast_ref::<pointsman_store::Error>(), &file) {
                 (Some(inner), Some(file)) if backup::is_taken(inner) => {
                     Failure::refused(words::backup::taken(file))
-                        .hint("choose a new name; nothing is ever overwritten")
+                        .hint("choose a new name; an existing file is never overwritten")
                 }
                 _ => Failure::from(error),
             }

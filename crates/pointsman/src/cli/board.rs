@@ -33,7 +33,7 @@ const TITLE_LINES: usize = 3;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pointsman board\n  pointsman board --labels")]
 pub(crate) struct Arguments {
-    /// What the labels mean, instead
+    /// Explain the labels instead
     #[arg(long)]
     labels: bool,
 }
@@ -55,7 +55,7 @@ impl Arguments {
             return context.out.value(&filled);
         }
         if filled.is_empty() {
-            context.out.say("No issue is open.");
+            context.out.say("There are no open issues.");
             return Ok(());
         }
         let width = terminal_width().unwrap_or(ASSUMED) / filled.len();

@@ -6,21 +6,21 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::control::protocol::Request;
 
-/// Say where the work stands and save the working tree, for agents
+/// Report progress and save the working tree, for agents
 ///
-/// What is said here is what a successor is told if this session dies.
+/// If this session dies, its successor is told what was reported here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman checkpoint --phase testing --summary \"The parser is done, two tests fail\"\n  \
     pointsman checkpoint                     only save")]
 pub(crate) struct Arguments {
-    /// Where in the work: investigation, planning, implementation, testing or completion
+    /// The stage of the work: investigation, planning, implementation, testing or completion
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     phase: Option<WorkPhase>,
-    /// What is being worked on, in a line
+    /// What you are working on, in one line
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
-    /// Of this session; an agent's own is POINTSMAN_SESSION
+    /// The session to report for; an agent's own is in POINTSMAN_SESSION
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 }

@@ -17,13 +17,13 @@ use crate::control::protocol::Reading;
 /// How much of a log is printed, in bytes.
 const SHOWN: usize = 256 << 10;
 
-/// Look at what a CI said, and judge it
+/// Read the results and logs of CI
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci classify --step clone --exit 128 < clone.log"
 )]
 pub(crate) enum Command {
-    /// Tell whether a failed step is the machinery's fault or the code's
+    /// Decide whether a failed step is an infrastructure failure or the code's fault
     ///
     /// Reads the step's log from standard input and prints `infra <reason>` or `code`.
     #[command(after_help = "Example:\n  pointsman ci classify --step clone --exit 128 < clone.log")]
@@ -35,33 +35,34 @@ pub(crate) enum Command {
         #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
         exit: i32,
     },
-    /// List the newest pipelines of the project's Woodpecker
+    /// List the newest pipelines on the project's Woodpecker
     #[command(after_help = "Example:\n  pointsman ci list")]
     List,
-    /// Show the steps of a pipeline, the newest one by default
+    /// Show the steps of a pipeline, by default the newest
     #[command(after_help = "Examples:\n  pointsman ci status\n  pointsman ci status 214")]
     Status {
         /// The pipeline
         #[arg(value_parser = super::number)]
         number: Option<u64>,
     },
-    /// Print what CI printed
+    /// Print the output of CI
     ///
-    /// Where the CI is a command: of an issue's task or of a pull request, the newest run by default. With Woodpecker: of
-    /// a pipeline's steps, the newest pipeline by default.
+    /// If CI is a command, this is the newest run for an issue or a pull request. With Woodpecker, these are the steps
+    /// of a pipeline, by default the newest.
     #[command(after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci logs 3 --run 1")]
     Logs {
-        /// The issue or the pull request; with Woodpecker, the pipeline
+        /// The issue or pull request; with Woodpecker, the pipeline
         #[arg(value_parser = super::number)]
         number: Option<u64>,
-        /// Of this run instead of the newest
+        /// This run instead of the newest
         #[arg(long, value_name = "K", conflicts_with = "step")]
         run: Option<u32>,
-        /// Only of the step with this name, with Woodpecker
+        /// Only the step with this name (Woodpecker)
         #[arg(long, value_name = "NAME")]
         step: Option<String>,
     },
-    /// Print the failed steps of a pipeline with their logs and whose fault they are; by default of the newest red one
+    /// Print the failed steps of a pipeline with their logs and whether code or infrastructure is at fault; by
+    /// default, of the newest red one
     #[command(after_help = "Example:\n  pointsman ci failures 214")]
     Failures {
         /// The pipeline
@@ -111,12 +112,12 @@ fn all_logs(
         if step.is_some() {
             return Err(Failure::new(Code::Usage, "a CI that is one command has no steps"));
         }
-        let which = || Failure::new(Code::Usage, "say which issue or pull request");
+        let which = || Failure::new(Code::Usage, "name the issue or pull request");
         return evidence::ci_logs(context, number.ok_or_else(which)?, run);
     }
     if kind.capabilities().pipelines {
         if run.is_some() {
-            let message = "with pipelines, the number of the pipeline is the run";
+            let message = "with Woodpecker, the number of the pipeline identifies the run";
             return Err(Failure::new(Code::Usage, message).hint("pointsman ci list"));
         }
         return logs(context, number, step, out);
@@ -137,7 +138,7 @@ fn all_logs(
 fn open(context: &Context) -> Result<Woodpecker, Failure> {
     let project = context.project()?;
     context.ci(&project.config)?.ok_or_else(|| {
-        Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+        Failure::refused(format!("this project runs its CI as {}", project.config.ci.kind))
             .hint("set ci.kind = \"woodpecker\" and woodpecker.url")
     })
 }
@@ -159,7 +160,7 @@ fn failure(error: CiError) -> Failure {
 fn pipeline(ci: &Woodpecker, number: Option<u64>) -> Result<Pipeline, Failure> {
     let number = match number {
         Some(number) => number,
-        None => newest(ci, |_| true)?.ok_or_else(|| Failure::not_found("there is no pipeline yet"))?,
+        None => newest(ci, |_| true)?.ok_or_else(|| Failure::not_found("no pipeline has run yet"))?,
     };
     let found = ci.pipeline(number).map_err(failure)?;
     found

@@ -19,8 +19,8 @@ const SUMMARY_CHARS: usize = 200;
 
 /// Claim an issue for the Claude Code session in this checkout
 ///
-/// The board shows it as In Progress, you are its assignee, and .agent-claim.json drives the hooks from here to the
-/// closed issue. No daemon takes a claimed issue.
+/// The board shows it as In Progress, you become its assignee, and .agent-claim.json guides the hooks until the issue
+/// is closed. The daemon never starts a claimed issue.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -32,10 +32,11 @@ pub(crate) struct Claiming {
     /// The issue
     #[arg(value_parser = super::number, required = true)]
     issue: Option<Number>,
-    /// The branch for the work; without it the present one, or on the primary branch one named after the issue
+    /// The branch to work on; by default the current one or, if that is the primary branch, a new one named after the
+    /// issue
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
-    /// Who works on it: the Agent field of the board
+    /// Who works on it, for the Agent field of the board
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     agent: Option<String>,
 }
@@ -60,9 +61,9 @@ pub(crate) struct HandOff {
     summary: Option<String>,
 }
 
-/// Give this checkout's claim back
+/// Give up this checkout's claim
 ///
-/// The issue is free again; branch, commits and an open pull request stay.
+/// The issue becomes free again. The branch, its commits and an open pull request stay.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pointsman release")]
 pub(crate) struct Release {}
@@ -80,9 +81,9 @@ impl Claiming {
                     "this checkout has claimed issue #{}",
                     claim.issue_number
                 ))
-                .hint("pointsman handoff hands it in, pointsman release gives it back"));
+                .hint("to hand it in, run `pointsman handoff`; to give it up, run `pointsman release`"));
             }
-            return shown(context, &claim, "is claimed already");
+            return shown(context, &claim, "is already claimed");
         }
         let by = context.author();
         let agent_id = match self.agent {
@@ -125,12 +126,12 @@ impl HandOff {
         context.people_only("handing in")?;
         let (file, claim) = claimed(context)?;
         if claim.phase == Phase::Done {
-            return Err(Failure::refused(format!("issue #{} is done already", claim.issue_number)));
+            return Err(Failure::refused(format!("issue #{} is already done", claim.issue_number)));
         }
         let summary = self.summary.as_deref().unwrap_or(&claim.summary);
         let summary = clean_line(summary, SUMMARY_CHARS);
         if summary.is_empty() {
-            return Err(Failure::refused("the summary is missing: it becomes the title of the pull request")
+            return Err(Failure::refused("the summary is missing; it becomes the title of the pull request")
                 .hint("pointsman handoff --summary \"Fix the race in the queue\""));
         }
         if claim.branch.trim().is_empty() {
@@ -144,7 +145,7 @@ impl HandOff {
             claim.phase = Phase::ReadyForPr;
             claim.summary = summary;
         })?;
-        shown(context, &claim, "is handed in: the pull request is opened when this response ends")
+        shown(context, &claim, "is handed in; the pull request will be opened when this response ends")
     }
 }
 
@@ -188,7 +189,7 @@ fn claimed(context: &Context) -> Result<(ClaimFile, Claim), Failure> {
     let file = ClaimFile::in_dir(here(context)?.root());
     match file.read()? {
         Some(claim) => Ok((file, claim)),
-        None => Err(Failure::not_found("this checkout has claimed no issue").hint("pointsman claim 42")),
+        None => Err(Failure::not_found("no issue is claimed in this checkout").hint("pointsman claim 42")),
     }
 }
 
@@ -197,9 +198,8 @@ pub(super) fn here(context: &Context) -> Result<LocalCheckout, Failure> {
     let git = Git::open(context.paths.state())?;
     match LocalCheckout::find(&git, &std::env::current_dir()?)? {
         Found::Checkout(checkout) => Ok(checkout),
-        Found::Bare | Found::Nothing => {
-            Err(Failure::not_found("this is not a git checkout").hint("run it where the work is done"))
-        }
+        Found::Bare | Found::Nothing => Err(Failure::not_found("this is not a git checkout")
+            .hint("run the command in the checkout with the work")),
     }
 }
 

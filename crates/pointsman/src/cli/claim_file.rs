@@ -25,7 +25,7 @@ pub(crate) enum Problem {
     #[error("cannot write {}: {error}", path.display())]
     Unwritable { path: PathBuf, error: std::io::Error },
     /// It is gone, or another claim stands there now.
-    #[error("{} was changed by somebody else in the meantime", path.display())]
+    #[error("somebody else has changed {} in the meantime", path.display())]
     Changed { path: PathBuf },
 }
 

@@ -25,7 +25,7 @@ const PROGRAM: &str = "pointsman";
 /// Nobody writes settings as large as this.
 const SETTINGS_BYTES: u64 = 4 << 20;
 
-/// Put our hooks and slash commands into Claude Code's settings, or take them out again
+/// Add Pointsman's hooks and slash commands to Claude Code's settings, or remove them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman claude install                       for this project\n  \
@@ -33,19 +33,19 @@ const SETTINGS_BYTES: u64 = 4 << 20;
     pointsman claude uninstall\n  \
     pointsman claude login                         for the sessions of the daemon")]
 pub(crate) enum Command {
-    /// Add hooks, status line and slash commands; everything else in the settings stays as it is
+    /// Add hooks, status line and slash commands; nothing else in the settings changes
     #[command(after_help = "Examples:\n  pointsman claude install\n  pointsman claude install --user")]
     Install(Installation),
-    /// Take out exactly what install added
+    /// Remove exactly what install added
     #[command(after_help = "Example:\n  pointsman claude uninstall")]
     Uninstall(InstallTarget),
-    /// Keep a long-lived token with which the daemon's sessions use your subscription
+    /// Store a long-lived token, so that the daemon's sessions can use your subscription
     ///
-    /// Run `claude setup-token` first: it logs you in and prints the token. The token is read from the terminal without being shown,
-    /// or from standard input. The daemon alone keeps it; no session sees it.
+    /// Run `claude setup-token` first: it logs you in and prints the token. Type the token at the prompt, where it is
+    /// not shown, or pass it on standard input. Only the daemon has it; no session sees it.
     #[command(after_help = "Examples:\n  pointsman claude login\n  pointsman claude login < token-file")]
     Login,
-    /// Forget the token that login kept
+    /// Delete the token that login stored
     #[command(after_help = "Example:\n  pointsman claude logout")]
     Logout,
 }
@@ -64,10 +64,10 @@ pub(crate) struct Installation {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct InstallTarget {
-    /// Your own, in ~/.claude
+    /// Your own settings, in ~/.claude
     #[arg(long)]
     user: bool,
-    /// The project's, in .claude at the root of the checkout; the default. A bare --project means the same
+    /// The project's settings, in .claude at the root of the checkout (the default). A bare --project means the same
     #[arg(long = "in-project")]
     project_only: bool,
 }
@@ -173,7 +173,7 @@ fn install(context: &Context, dir: &Path, program: &str, permissions: bool) -> R
         match read(&file)?.as_str() {
             "" => commands.push((file, content)),
             same if same == content => {}
-            _ => notes.push(format!("{} is somebody else's and stays", file.display())),
+            _ => notes.push(format!("{} belongs to somebody else and stays", file.display())),
         }
     }
     std::fs::create_dir_all(dir.join("commands"))?;

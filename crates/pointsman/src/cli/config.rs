@@ -7,14 +7,14 @@ use super::failure::{Code, Failure};
 use super::style;
 use crate::project::Project;
 
-/// The configuration in force
+/// Show the configuration in force
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman config show --origin")]
 pub(crate) enum Command {
     /// Print every key with its value
     #[command(after_help = "Example:\n  pointsman config show --origin | grep timing")]
     Show {
-        /// Tell where each value comes from
+        /// Show where each value comes from
         #[arg(long)]
         origin: bool,
     },
@@ -50,11 +50,11 @@ impl Command {
             .map(|(key, value)| match of_file(&key) {
                 Some(entry) if entry.value == value => Shown { origin: source(entry.origin), key, value },
                 Some(entry) => {
-                    let origin = format!("accepted; {} waits for your yes", source(entry.origin));
+                    let origin = format!("accepted; {} waits for your approval", source(entry.origin));
                     Shown { origin, key, value }
                 }
                 None => Shown {
-                    origin: format!("accepted; its absence in {file} waits for your yes"),
+                    origin: format!("accepted; its removal from {file} waits for your approval"),
                     key,
                     value,
                 },

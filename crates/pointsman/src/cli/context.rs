@@ -79,7 +79,10 @@ impl Context {
     pub(crate) fn ask_and_say<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
         let (view, by) = daemon_client::ask(&self.paths, request)?;
         if by == AnsweredBy::Alone {
-            self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
+            self.out.say(
+                "The daemon is not running. This is recorded, and takes effect when the daemon starts \
+                (`pointsman up`).",
+            );
         }
         Ok(view)
     }
@@ -132,13 +135,13 @@ impl Context {
             [] => Err(Failure::not_found(
                 "there is no pointsman.toml here or above, and no project is registered",
             )
-            .hint("pointsman init, in a git repository, makes one")),
+            .hint("run `pointsman init` in a git repository")),
             several => {
                 let names: Vec<&str> = several.iter().map(|row| row.name.as_str()).collect();
                 Err(Failure::not_found(
                     "there is no pointsman.toml here or above, and several projects are registered",
                 )
-                .hint(format!("--project NAME chooses one of: {}", names.join(", "))))
+                .hint(format!("choose one with --project NAME: {}", names.join(", "))))
             }
         }
     }
@@ -224,7 +227,8 @@ impl Context {
             Some(row) if row.config_path.is_file() => {
                 if inside_session().is_none() {
                     self.out.say(format!(
-                        "Project {} is registered with {}; that one is used (pointsman project add . changes it).",
+                        "Project {} is registered with {}, so that file is used. To use this one, run `pointsman \
+                            project add .`.",
                         row.name,
                         row.config_path.display()
                     ));
@@ -264,7 +268,8 @@ impl Context {
         let key = TaskKey { project: project.config.name.clone(), issue };
         let missing = || {
             Failure::not_found(format!("there is no task for issue #{issue} of {}", key.project)).hint(
-                "a task begins when the daemon sees the issue on the forge (pointsman up, pointsman forge issue list)",
+                "a task is created when the daemon sees the issue on the forge; check with `pointsman status` and \
+                    `pointsman forge issue list`",
             )
         };
         let store = self.store()?.ok_or_else(missing)?;
@@ -276,12 +281,13 @@ impl Context {
     pub(crate) fn reporting_session(&self, named: Option<String>) -> Result<String, Failure> {
         let session = match (inside_session(), named) {
             (Some(own), Some(other)) if own != other => {
-                return Err(Failure::refused(format!("session {own} does not report for {other}")));
+                return Err(Failure::refused(format!("session {own} cannot report for {other}")));
             }
             (Some(session), _) | (None, Some(session)) => session,
             (None, None) => {
-                return Err(Failure::new(Code::Usage, "whose? POINTSMAN_SESSION is not set").hint(
-                    "agents have it set; from elsewhere: --session dev-shop-3.1 (pointsman agents --json)",
+                return Err(Failure::new(Code::Usage, "POINTSMAN_SESSION is not set, so the session is unknown").hint(
+                    "sessions have it set; elsewhere, pass --session dev-shop-3.1 (`pointsman agents` lists the \
+                        names)",
                 ));
             }
         };
@@ -305,7 +311,7 @@ impl Context {
             None => Ok(()),
             Some(session) => {
                 Err(Failure::refused(format!("{what} is not possible from inside session {session}"))
-                    .hint("a person does this, from a terminal of their own"))
+                    .hint("a person can run this in their own terminal"))
             }
         }
     }

@@ -121,8 +121,11 @@ fn not_running() -> Failure {
 pub(crate) fn view<V: DeserializeOwned>(reply: Reply) -> Result<V, Failure> {
     match reply {
         Reply::Done { value } => serde_json::from_value(value).map_err(|error| {
-            Failure::failed(format!("the daemon did it, but this program cannot read its answer: {error}"))
-                .hint("the daemon may be of another version: pointsman status shows which")
+            Failure::failed(format!(
+                "the daemon carried out the request, but this program cannot read its answer: \
+                {error}"
+            ))
+            .hint("the daemon may be of another version; `pointsman status` shows it")
         }),
         Reply::Failed { kind, message } => Err(Failure::new(kind.into(), message)),
     }
@@ -130,7 +133,8 @@ pub(crate) fn view<V: DeserializeOwned>(reply: Reply) -> Result<V, Failure> {
 
 fn broken(error: client::Error) -> Failure {
     Failure::failed(format!("{:#}", anyhow::Error::new(error)))
-        .hint("whether it acted is not known: look before you try again (pointsman status, pointsman events)")
+        .hint("it is not known whether the request was carried out; check `pointsman status` and `pointsman events` \
+            before you try again")
 }
 
 fn is_held(error: &anyhow::Error) -> bool {

@@ -9,21 +9,21 @@ use crate::demo;
 
 /// Watch issues become merged branches: real git, real tmux, no account, no model
 ///
-/// Makes two throw-away projects and plays several stories at the same time: a clean task, a failing CI, requested
-/// changes, a killed session, a dependency, a question to a person, a hopeless case, a review by the review agent, an
-/// action that waits for a person. Ends with a board of what happened.
+/// The demo creates two throw-away projects and plays several stories at the same time: a clean task, a failing CI,
+/// requested changes, a killed session, a dependency, a question to a person, a hopeless case, a review by the review
+/// agent, and an action that waits for a person. At the end it shows a board with the outcomes.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman demo              # about 40 seconds, at a pace people can follow\n  pointsman demo --speed 3    # three times as fast\n  pointsman demo --json | jq '.tasks[] | [.story, .outcome]'"
 )]
 pub(crate) struct Arguments {
-    /// Keep everything, to look around afterwards
+    /// Keep everything, so that you can look around afterwards
     #[arg(long)]
     keep: bool,
-    /// Play faster or slower: 2 is twice as fast. Without a terminal the demo does not wait at all
+    /// Play faster or slower: 2 is twice as fast. Without a terminal, the demo never pauses
     #[arg(long, value_name = "FACTOR", value_parser = demo::Pace::parse)]
     speed: Option<demo::Pace>,
-    /// Write a picture of the play, an animated SVG
+    /// Write an animated SVG of the demo to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -6,10 +6,10 @@ use pointsman_core::dependencies;
 use super::failure::Failure;
 use super::out::Out;
 
-/// Print the issues that an issue body on standard input depends on
+/// Read an issue's body from standard input and print the issues that it depends on
 ///
-/// One number per line, sorted: those in sections headed Dependencies, Depends on or Blocked by, and those in phrases
-/// such as "depends on #3" anywhere else.
+/// Prints one number per line, sorted: those in sections headed Dependencies, Depends on or Blocked by, and those in
+/// phrases such as "depends on #3" anywhere else.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pointsman forge issue show 3 --json | jq -r .body | pointsman deps")]
 pub(crate) struct Arguments {}

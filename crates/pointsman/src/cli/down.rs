@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Stop the daemon; sessions go on, and the next daemon finds them
+/// Stop the daemon; sessions keep running, and the next daemon takes them over
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman down\n  pointsman halt && pointsman down       before a reboot"
@@ -31,8 +31,10 @@ impl Arguments {
         };
         context.out.say(match sessions {
             0 => "The daemon has stopped. No session is running.".to_owned(),
-            1 => "The daemon has stopped. 1 session goes on; `pointsman up` takes it over.".to_owned(),
-            n => format!("The daemon has stopped. {n} sessions go on; `pointsman up` takes them over."),
+            1 => "The daemon has stopped. 1 session keeps running; `pointsman up` takes it over.".to_owned(),
+            n => {
+                format!("The daemon has stopped. {n} sessions keep running; `pointsman up` takes them over.")
+            }
         });
         Ok(())
     }

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A bookmark is one number.
 const BOOKMARK_BYTES: u64 = 64;
 
-/// Print what happened, oldest first; with --json one value per line
+/// Print what happened, oldest first; with --json, one value per line
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman events --follow\n  \
@@ -40,21 +40,21 @@ pub(crate) struct Arguments {
 /// Which entries of the log, and whether to go on.
 #[derive(Debug, Args)]
 pub(crate) struct LogSelection {
-    /// Go on as things happen
+    /// Keep printing as things happen
     #[arg(long, short)]
     follow: bool,
-    /// Only those after this number, or after this cursor (from an earlier event's JSON); without it the newest, or all
-    /// with --json
+    /// Only events after this number, or after this cursor (from an earlier event's JSON); by default the newest, or
+    /// all with --json
     #[arg(long, value_name = "SEQ|CURSOR")]
     since: Option<Since>,
-    /// Only those after the one whose number is in this file, which is then kept up to date: a program that was away goes
-    /// on where it was
+    /// Only events after the one whose number is in this file. The file is kept up to date, so a program that restarts
+    /// continues where it was
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
     bookmark: Option<PathBuf>,
-    /// Only those about this issue
+    /// Only events about this issue
     #[arg(long, value_name = "N", value_parser = super::number)]
     issue: Option<Number>,
-    /// Only those of this kind; may be repeated
+    /// Only events of this kind; may be repeated
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Vec<String>,
 }
@@ -164,12 +164,16 @@ impl LogSelection {
 fn read_bookmark(file: &Path) -> Result<i64, Failure> {
     let unreadable = |why: &dyn std::fmt::Display| {
         Failure::new(Code::Usage, format!("the bookmark {} cannot be used: {why}", file.display()))
-            .hint("remove it to begin at the beginning")
+            .hint("remove it to start from the beginning")
     };
     let read = phase_file::read_result_file(file, BOOKMARK_BYTES).map_err(|refusal| unreadable(&refusal))?;
     let Some(bytes) = read else { return Ok(0) };
     let text = String::from_utf8_lossy(&bytes);
-    text.trim().parse().ok().filter(|seq| *seq >= 0).ok_or_else(|| unreadable(&"it holds no number"))
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|seq| *seq >= 0)
+        .ok_or_else(|| unreadable(&"it does not contain a number"))
 }
 
 fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {

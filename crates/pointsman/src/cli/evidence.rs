@@ -249,7 +249,7 @@ pub(crate) fn checks(context: &Context, number: Number) -> Result<(), Failure> {
             check.sha.short().into(),
         ]);
     }
-    context.out.table(&table, "No check has said anything about the head of this pull request.")
+    context.out.table(&table, "The head of this pull request has no checks yet.")
 }
 
 /// The log of CI on an issue's task or on a pull request: of the command that ran here, or what an outside CI says of each check.
@@ -260,7 +260,8 @@ pub(crate) fn read_ci_log(context: &Context, number: Number, run: Option<u32>) -
     }
     let missing = || {
         Failure::not_found(format!("there is no CI log for #{number}")).hint(
-            "pointsman task list shows the tasks, pointsman forge pr list the pull requests; old logs are removed after health.keep",
+            "`pointsman task list` shows the tasks and `pointsman forge pr list` the pull requests; old logs are \
+                removed after health.keep",
         )
     };
     let store = context.store()?.ok_or_else(missing)?;
@@ -398,7 +399,7 @@ impl<'c> Source<'c> {
         match read()? {
             Some(base) => Ok((base, head)),
             None => Err(Failure::not_found(format!("the commits of pull request #{number} are not here"))
-                .hint("the daemon fetches them: pointsman up")),
+                .hint("the daemon fetches them; run `pointsman up`")),
         }
     }
 

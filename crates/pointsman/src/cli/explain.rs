@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         for line in clean_block(&words.text, WORDS_BYTES).trim_end().lines() {
             out.line(format!("  {line}"))?;
         }
-        out.line(format!("  {quiet}all of it: pointsman session logs {issue}{quiet:#}"))?;
+        out.line(format!("  {quiet}complete log: pointsman session logs {issue}{quiet:#}"))?;
     }
     if history.len() >= usize::try_from(HISTORY).unwrap_or(usize::MAX) {
         out.line(format!(

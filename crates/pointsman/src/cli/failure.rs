@@ -84,7 +84,7 @@ impl Failure {
 
     /// The message for people.
     pub(crate) fn message(&self) -> &str {
-        self.message.as_deref().unwrap_or("it failed without a word")
+        self.message.as_deref().unwrap_or("it failed without a message")
     }
 
     /// Tells it on standard error; data goes to standard output, always.
@@ -152,7 +152,9 @@ impl From<store::Error> for Failure {
         let outdated = matches!(error, store::Error::TooOld { .. });
         let failure = Self::new(code, format!("{:#}", anyhow::Error::new(error)));
         match (full, corrupt, outdated) {
-            (true, _, _) => failure.hint("make room on the disk; nothing was written and nothing is lost"),
+            (true, _, _) => {
+                failure.hint("free some space on the disk; nothing was written and nothing is lost")
+            }
             (_, true, _) => failure.hint("pointsman doctor"),
             (_, _, true) => failure.hint("pointsman up"),
             (false, false, false) => failure,

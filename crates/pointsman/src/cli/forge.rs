@@ -17,9 +17,9 @@ use super::table::Table;
 use super::{evidence, forge_text, rounds};
 use crate::control::protocol::{ForgeCommand, Request};
 
-/// The embedded forge: issues and pull requests on this machine
+/// Work with issues and pull requests of the embedded forge, on this machine
 ///
-/// Works with and without a running daemon.
+/// This works with and without a running daemon.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman forge issue create --title \"Add a login page\" --body \"Depends on #3\" --label backlog\n  \
@@ -27,71 +27,71 @@ use crate::control::protocol::{ForgeCommand, Request};
     pointsman forge pr review 7 --approve\n  \
     git fetch \"$(pointsman forge url)\" main")]
 pub(crate) enum Command {
-    /// Issues
+    /// Work with issues
     #[command(subcommand)]
     Issue(Issue),
-    /// Pull requests
+    /// Work with pull requests
     #[command(subcommand)]
     Pr(Pr),
-    /// The board: where each issue stands, and who works on it
+    /// Show or change the board: the status of each issue, and who works on it
     #[command(subcommand)]
     Board(Board),
-    /// What checks say about a commit
+    /// Read or set the checks of a commit
     #[command(subcommand)]
     Status(Status),
-    /// Print where its bare repository is: the remote
+    /// Print the path of its bare repository, for use as a git remote
     #[command(after_help = "Example:\n  git fetch \"$(pointsman forge url)\" main")]
     Url,
-    /// What asking the forge's server has cost since the daemon started: calls and bytes
+    /// Show how many calls and bytes the forge's server has cost since the daemon started
     #[command(after_help = "Example:\n  pointsman forge stats")]
     Stats,
 }
 
-/// The board: where each issue stands, and who works on it
+/// Show or change the board: the status of each issue, and who works on it
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman forge board list")]
 pub(crate) enum Board {
-    /// List the open issues with their Status and Agent
+    /// List open issues with their Status and Agent fields
     #[command(after_help = "Example:\n  \
         pointsman forge board list --json | jq '.[] | select(.status == \"In Review\")'")]
     List,
-    /// Set the Status or the Agent of an issue
+    /// Set the Status or the Agent field of an issue
     #[command(after_help = "Example:\n  pointsman forge board set 3 --status \"In Progress\" --agent alice")]
     Set {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
         /// Backlog, Ready, In Progress, In Review or Done
         #[arg(long, value_parser = board_status, required_unless_present = "agent")]
         status: Option<BoardStatus>,
-        /// Who works on it; empty for nobody
+        /// Who works on it; empty means nobody
         #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
         agent: Option<String>,
     },
 }
 
-/// What checks say about a commit
+/// Read or set the checks of a commit
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman forge status list \"$(git rev-parse HEAD)\"")]
 pub(crate) enum Status {
-    /// List what they say
+    /// List the checks of a commit
     #[command(after_help = "Example:\n  pointsman forge status list \"$(git rev-parse HEAD)\"")]
     List {
-        /// The commit, all of its digits
+        /// The full commit id
         #[arg(value_parser = sha)]
         sha: Sha,
     },
-    /// Say something about a commit, as a CI does
+    /// Set a check of a commit, as CI does
     #[command(after_help = "Example:\n  \
         pointsman forge status set \"$(git rev-parse HEAD)\" --context lint --state success")]
     Set {
-        /// The commit, all of its digits
+        /// The full commit id
         #[arg(value_parser = sha)]
         sha: Sha,
         /// The name of the check
         #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
         context: String,
-        /// What it says
+        /// Its result
         #[arg(long, value_enum)]
         state: CheckWord,
     },
@@ -126,21 +126,21 @@ fn board_status(text: &str) -> Result<BoardStatus, String> {
 }
 
 fn sha(text: &str) -> Result<Sha, String> {
-    Sha::new(text).ok_or_else(|| "write all digits of the commit, as git rev-parse prints them".to_owned())
+    Sha::new(text).ok_or_else(|| "write the full commit id, as git rev-parse prints it".to_owned())
 }
 
-/// Issues
+/// Work with issues
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman forge issue create --title \"Add a login page\" --label backlog\n  \
     pointsman forge issue list")]
 pub(crate) enum Issue {
-    /// Write an issue; with the label backlog it is worked on
+    /// Create an issue; the label `backlog` releases it for work
     #[command(after_help = "Examples:\n  \
         pointsman forge issue create --title \"Add a login page\" --body \"Depends on #3\" --label backlog\n  \
         pointsman forge issue create --title \"Add a login page\" --body-file login.md")]
     Create {
-        /// Its title
+        /// The title
         #[arg(long, allow_hyphen_values = true)]
         title: String,
         #[command(flatten)]
@@ -152,63 +152,63 @@ pub(crate) enum Issue {
     /// List issues
     #[command(after_help = "Example:\n  pointsman forge issue list --state all")]
     List {
-        /// List open ones, closed ones or all
+        /// Which ones to list
         #[arg(long, value_enum, default_value_t = StateArgument::Open)]
         state: StateArgument,
     },
     /// Show an issue with its comments
     #[command(after_help = "Example:\n  pointsman forge issue show 3")]
     Show {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
-    /// Comment on an issue or a pull request
+    /// Comment on an issue or pull request
     #[command(
         after_help = "Example:\n  pointsman forge issue comment 3 --body \"The logo is in assets/logo.svg\""
     )]
     Comment {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
         #[command(flatten)]
         body: Body,
     },
-    /// Set and remove labels
+    /// Add and remove labels
     #[command(after_help = "Examples:\n  \
         pointsman forge issue label 3 backlog\n  \
         pointsman forge issue label 3 --remove blocked")]
     Label {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
-        /// To set, as --add
+        /// Labels to add, like --add
         #[arg(value_name = "LABEL", required_unless_present_any = ["add", "remove"])]
         labels: Vec<String>,
-        /// To set; may be repeated
+        /// A label to add; may be repeated
         #[arg(long, value_name = "LABEL", alias = "label", allow_hyphen_values = true)]
         add: Vec<String>,
-        /// To remove; may be repeated
+        /// A label to remove; may be repeated
         #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
         remove: Vec<String>,
     },
     /// Close an issue
     #[command(after_help = "Example:\n  pointsman forge issue close 3")]
     Close {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
-    /// Open a closed issue again
+    /// Reopen a closed issue
     #[command(after_help = "Example:\n  pointsman forge issue reopen 3")]
     Reopen {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
 }
 
-/// Pull requests
+/// Work with pull requests
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman forge pr list\n  \
@@ -217,11 +217,11 @@ pub(crate) enum Pr {
     /// List pull requests
     #[command(after_help = "Example:\n  pointsman forge pr list --state all")]
     List {
-        /// List open ones, closed ones or all
+        /// Which ones to list
         #[arg(long, value_enum, default_value_t = StateArgument::Open)]
         state: StateArgument,
     },
-    /// Open a pull request for a branch that was pushed
+    /// Open a pull request for a branch that has been pushed
     #[command(
         after_help = "Example:\n  pointsman forge pr create --head fix-login --title \"Fix the login\""
     )]
@@ -229,7 +229,7 @@ pub(crate) enum Pr {
         /// The branch with the work
         #[arg(long, value_name = "BRANCH")]
         head: String,
-        /// Its title
+        /// The title
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         title: String,
         #[command(flatten)]
@@ -238,59 +238,59 @@ pub(crate) enum Pr {
     /// Show a pull request with its reviews
     #[command(after_help = "Example:\n  pointsman forge pr show 7")]
     Show {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
-    /// Review the present head of a pull request; any later push voids it
+    /// Review the current head of a pull request; a later push voids the review
     #[command(after_help = "Examples:\n  \
         pointsman forge pr review 7 --approve\n  \
         pointsman forge pr review 7 --request-changes --body \"The test is missing\"")]
     Review {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
         #[command(flatten)]
         verdict: Verdict,
         #[command(flatten)]
         body: Body,
-        /// The commit you looked at: refuse if the branch has moved since
+        /// The commit that you looked at; the review is refused if the branch has moved since
         #[arg(long, value_name = "SHA", value_parser = sha)]
         head: Option<Sha>,
     },
-    /// Print what a pull request changes, as a unified diff; what landed, once it is merged
+    /// Print what a pull request changes as a unified diff; once merged, what landed
     #[command(
         after_help = "Examples:\n  pointsman forge pr diff 7 --stat\n  pointsman forge pr diff 7 | less"
     )]
     Diff {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
-        /// Only the files, and how much of each changed
+        /// Show only the changed files, and how much changed in each
         #[arg(long, conflicts_with = "since_last_look")]
         stat: bool,
-        /// Only what changed since you last looked at it
+        /// Show only what changed since you last looked
         #[arg(long)]
         since_last_look: bool,
     },
     /// List the checks of a pull request's head, with how long they took
     #[command(after_help = "Example:\n  pointsman forge pr checks 7")]
     Checks {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
-    /// Close a pull request without a merge
+    /// Close a pull request without merging it
     #[command(after_help = "Example:\n  pointsman forge pr close 7")]
     Close {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
     /// Put a pull request into the merge queue
     #[command(after_help = "Example:\n  pointsman forge pr merge 7 && pointsman merge-queue status --watch")]
     Merge {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         number: Number,
     },
@@ -327,13 +327,13 @@ impl Body {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Verdict {
-    /// It may land
+    /// Approve the change
     #[arg(long)]
     approve: bool,
-    /// It must change first; the text goes to the agent
+    /// Request changes; the agent receives the text
     #[arg(long)]
     request_changes: bool,
-    /// A person should decide
+    /// Leave the decision to a person
     #[arg(long)]
     discuss: bool,
 }
@@ -351,9 +351,9 @@ impl Verdict {
 /// Which issues or pull requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum StateArgument {
-    /// Open ones
+    /// Open
     Open,
-    /// Closed ones
+    /// Closed
     Closed,
     /// All
     All,
@@ -402,7 +402,7 @@ impl Status {
         let command = match self {
             Self::List { sha } => ForgeCommand::ListChecks { sha },
             Self::Set { sha, context: name, state } => {
-                context.people_only("speaking for a check")?;
+                context.people_only("setting a check")?;
                 ForgeCommand::SetCheck { sha, name, state: state.into() }
             }
         };
@@ -424,12 +424,12 @@ impl Issue {
                 let issue: view::Issue = ask(context, command)?;
                 for label in issue.labels.iter().filter(|label| !is_known(label)) {
                     context.out.say(format!(
-                        "note: Pointsman does nothing about the label `{}`. It acts on: {}",
+                        "note: Pointsman ignores the label `{}`. It acts on: {}",
                         clean_line(label, 40),
                         labels::ALL.map(|(name, ..)| name).join(", ")
                     ));
                 }
-                forge_text::changed(context, "issue", "is written", issue.number, &issue)
+                forge_text::changed(context, "issue", "has been created", issue.number, &issue)
             }
             Self::List { state } => {
                 let issues: Vec<view::Issue> =
@@ -447,7 +447,7 @@ impl Issue {
                     );
                 }
                 let changed: Commented = ask(context, ForgeCommand::Comment { number, body, author })?;
-                forge_text::changed(context, "comment on", "is written", number, &changed)
+                forge_text::changed(context, "comment on", "has been posted", number, &changed)
             }
             Self::Label { number, labels, mut add, remove } => {
                 context.people_only("labelling an issue")?;
@@ -493,8 +493,8 @@ impl Pr {
                 }
                 let body = body.read()?;
                 if verdict == ReviewVerdict::RequestChanges && body.trim().is_empty() {
-                    return Err(Failure::refused("changes are requested without saying which")
-                        .hint("--body TEXT tells the agent what to change"));
+                    return Err(Failure::refused("a request for changes needs a text that says which")
+                        .hint("pass it with --body TEXT; the agent receives it"));
                 }
                 let review = ForgeCommand::Review { number, verdict, body, author: context.author(), head };
                 let changed: PullRequest = ask(context, review)?;
@@ -505,7 +505,7 @@ impl Pr {
                 if !config.ci.kind.tests_commits() {
                     context.out.say(words::ci::off(&config));
                 }
-                forge_text::changed(context, "review of pull request", "is written", number, &changed)
+                forge_text::changed(context, "review of pull request", "has been posted", number, &changed)
             }
             Self::Diff { number, stat, since_last_look } => {
                 evidence::diff(context, number, stat, since_last_look)
@@ -569,15 +569,15 @@ fn stats(context: &Context) -> Result<(), Failure> {
             format!("{} ms", cost.waited_ms / cost.calls.max(1)).into(),
         ]);
     }
-    context.out.table(&table, "this forge needs no server: nothing was asked")
+    context.out.table(&table, "the embedded forge has no server, so there are no calls to count")
 }
 
 fn require_local(kind: ForgeKind) -> Result<(), Failure> {
     match kind.is_embedded() {
         true => Ok(()),
         false => Err(Failure::refused(format!(
-            "the forge of this project is {kind}: these commands are for the embedded one"
+            "this project's forge is {kind}; these commands work only with the embedded forge"
         ))
-        .hint("use the forge's own pages or program")),
+        .hint("use the forge's own website or command-line tool")),
     }
 }

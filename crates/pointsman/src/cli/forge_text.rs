@@ -50,9 +50,10 @@ pub(crate) fn issues(context: &Context, issues: &[Issue]) -> Result<(), Failure>
             clean_line(&issue.title, TITLE_CHARS).into(),
         ]);
     }
-    context
-        .out
-        .table(&table, "No issues. pointsman forge issue create --title \"…\" --label backlog writes one.")
+    context.out.table(
+        &table,
+        "No issues. To create one, run `pointsman forge issue create --title \"…\" --label backlog`.",
+    )
 }
 
 /// Prints the rows of the board.
@@ -69,7 +70,7 @@ pub(crate) fn board(context: &Context, items: &[BoardItem]) -> Result<(), Failur
             clean_line(&item.title, TITLE_CHARS).into(),
         ]);
     }
-    context.out.table(&table, "Nothing is open.")
+    context.out.table(&table, "There are no open issues.")
 }
 
 /// Prints the results of all checks of a commit.
@@ -81,7 +82,7 @@ pub(crate) fn checks(context: &Context, checks: &Checks) -> Result<(), Failure> 
     for check in &checks.checks {
         table.row([clean_line(&check.name, 80).into(), check_word(check.state).into()]);
     }
-    context.out.table(&table, "No check has said anything about this commit.")
+    context.out.table(&table, "This commit has no checks yet.")
 }
 
 /// Prints one issue with its comments.

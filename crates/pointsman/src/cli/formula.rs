@@ -15,31 +15,31 @@ use super::table::Table;
 use crate::formulas::{self, Found};
 use crate::project::{self, Project};
 
-/// Steps for agents, as TOML files
+/// Work with formulas: steps for agents, in TOML files
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman formula list\n  \
     pointsman formula show run-gardener --raw > formulas/run-gardener.toml\n  \
     pointsman formula check formulas/run-gardener.toml")]
 pub(crate) enum Command {
-    /// The formulas of this project: its own, in formulas/, and those that are shipped
+    /// List the project's formulas: its own, in formulas/, and those that ship with Pointsman
     #[command(after_help = "Example:\n  pointsman formula list")]
     List,
-    /// One formula, with the project's variables filled in
+    /// Show a formula with the project's variables filled in
     #[command(after_help = "Examples:\n  \
         pointsman formula show run-gardener\n  \
         pointsman formula show run-gardener --raw > formulas/run-gardener.toml")]
     Show {
-        /// Its name
+        /// The formula's name
         name: String,
-        /// The file as it is, to begin a formula of your own with
+        /// Print the file unchanged, as a start for a formula of your own
         #[arg(long)]
         raw: bool,
     },
     Run(run::Begin),
-    /// Check a file; says what is wrong with its line
+    /// Check a formula file and report every mistake with its line
     ///
-    /// Needs no project. With a pointsman.toml here or above, variables and files are checked as well.
+    /// This needs no project. If there is a pointsman.toml here or above, variables and files are checked as well.
     #[command(after_help = "Example:\n  pointsman formula check formulas/run-gardener.toml")]
     Check(Check),
 }
@@ -161,7 +161,7 @@ fn check(out: Out, file: &Path) -> Result<(), Failure> {
     if out.is_json() {
         return out.value(&Checked { ok: true, steps: formula.steps.len(), name: formula.name });
     }
-    out.line(format!("{origin}: {} has {} steps and no mistakes", formula.name, formula.steps.len()))
+    out.line(format!("{origin}: {} has {} steps and no errors", formula.name, formula.steps.len()))
 }
 
 fn rendered(found: &Found, project: &Project) -> Result<Formula, Failure> {

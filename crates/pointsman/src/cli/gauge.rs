@@ -14,38 +14,38 @@ const MOST_USD: f64 = 1_000_000.0;
 
 /// Report how full the context is and what was spent, for agents that can measure it
 ///
-/// What was spent is counted since the session's start: a number that is reported twice counts once.
+/// Report totals since the session started: a number that is reported twice counts once.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("measure").required(true).multiple(true), after_help = "Examples:\n  \
     pointsman gauge --context 0.93\n  \
     pointsman gauge --context 0.4 --tokens 81000 --usd 1.27 --turns 12\n  \
     pointsman gauge --input-tokens 900 --cache-writes 4000 --cache-reads 75000 --output-tokens 1100")]
 pub(crate) struct Arguments {
-    /// How much of the context window is used, from 0 to 1
+    /// The used part of the context window, from 0 to 1
     #[arg(long, value_name = "FRACTION", value_parser = permille, group = "measure")]
     context: Option<u16>,
-    /// Tokens of all classes since the session's start; those whose class is not told count as fresh
+    /// Tokens of all classes since the session started; tokens of unknown class count as input
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     tokens: Option<u64>,
-    /// Tokens that were read for the first time
+    /// Input tokens, read for the first time
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     input_tokens: Option<u64>,
-    /// Tokens that were read for the first time and written to a cache
+    /// Input tokens, read for the first time and written to a cache
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     cache_writes: Option<u64>,
-    /// Tokens that were read from a cache
+    /// Input tokens, read from a cache
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     cache_reads: Option<u64>,
-    /// Tokens that the model wrote
+    /// Output tokens
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     output_tokens: Option<u64>,
-    /// Dollars since the session's start
+    /// US dollars since the session started
     #[arg(long, value_name = "USD", value_parser = micro_usd, group = "measure")]
     usd: Option<u64>,
-    /// Turns since the session's start
+    /// Turns since the session started
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     turns: Option<u64>,
-    /// Of this session; an agent's own is POINTSMAN_SESSION
+    /// The session to report for; an agent's own is in POINTSMAN_SESSION
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 }
@@ -83,14 +83,14 @@ impl Arguments {
 fn permille(text: &str) -> Result<u16, String> {
     match text.parse::<f64>() {
         Ok(used) if (0.0..=1.0).contains(&used) => Ok((used * 1000.0).round() as u16),
-        Ok(_) | Err(_) => Err("a number from 0 to 1, such as 0.93".to_owned()),
+        Ok(_) | Err(_) => Err("expected a number from 0 to 1, such as 0.93".to_owned()),
     }
 }
 
 fn micro_usd(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(usd) if (0.0..=MOST_USD).contains(&usd) => Ok((usd * 1_000_000.0).round() as u64),
-        Ok(_) | Err(_) => Err("dollars, such as 1.27".to_owned()),
+        Ok(_) | Err(_) => Err("expected US dollars, such as 1.27".to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use super::time;
 use crate::control::protocol::Request;
 use crate::daemon;
 
-/// Stop everything that can spend, keep its work, and start nothing until `resume`
+/// Stop everything that can spend money, keep its work, and start nothing until `resume`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman halt\n  pointsman halt && pointsman down    # before a reboot"
@@ -33,15 +33,17 @@ impl Arguments {
         };
         context.out.say(match running {
             true => format!("All work is halted. {ended}"),
-            false => "All work is halted. What was running is stopped; the next daemon captures and ends it."
-                .to_owned(),
+            false => {
+                "All work is halted. Running work has been stopped; the next daemon captures and ends it."
+                    .to_owned()
+            }
         });
         context.out.say("Nothing starts until you run: pointsman resume");
         Ok(())
     }
 }
 
-/// Let work go on after `halt`
+/// Let work continue after `halt`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pointsman resume")]
 pub(crate) struct Resume {}
@@ -58,7 +60,7 @@ impl Resume {
             return context.out.value(&pointsman_view::status::Resumed { was_halted });
         }
         context.out.say(match was_halted {
-            true => "Work goes on.",
+            true => "Work continues.",
             false => "Work was not halted.",
         });
         Ok(())

@@ -16,17 +16,17 @@ use crate::control::protocol::{Fix, Reply, Request};
 use crate::daemon::factory::{collect, memory, tails, whole_machine};
 use crate::project::Project;
 
-/// Show how well the machine and the project are: what is wrong, how bad, and what can be done
+/// Show the health of the machine and the project: what is wrong, how bad it is, and what helps
 ///
-/// P0: memory, P1: disk, P2: nothing goes on, P3: degraded, P4: housekeeping. It works without a daemon, too, and then
-/// says what it does not know.
+/// P0: memory, P1: disk, P2: nothing progresses, P3: degraded, P4: housekeeping. Without a daemon, the report says
+/// what is unknown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pointsman health\n  pointsman health --fix --dry-run")]
 pub(crate) struct Arguments {
-    /// Carry out the safe remedies; none of them can destroy work
+    /// Apply the safe remedies; none of them can destroy work
     #[arg(long)]
     fix: bool,
-    /// Only say what --fix would do
+    /// Show what --fix would do, without doing it
     #[arg(long, requires = "fix")]
     dry_run: bool,
 }
@@ -71,7 +71,7 @@ fn ask_or_look(socket: &Path, request: &Request, fix: Fix) -> Result<Reply, clie
 fn look(context: &Context, project: &Project) -> Result<Health, Failure> {
     let (config, now) = (&project.config, time::now());
     let Some(store) = context.store()? else {
-        return Err(Failure::not_found("nothing was ever written here").hint("pointsman up"));
+        return Err(Failure::not_found("nothing has ever been recorded here").hint("pointsman up"));
     };
     let memory = memory(&store, &config.name)?;
     let machine = whole_machine(&context.paths, config, None);
@@ -84,7 +84,7 @@ fn look(context: &Context, project: &Project) -> Result<Health, Failure> {
 fn print(context: &Context, health: &Health, fix: Fix) -> Result<(), Failure> {
     let mut lines = vec![clean_line(&health.machine_text, 400)];
     if health.findings.is_empty() {
-        lines.push(format!("{GOOD}All is well.{GOOD:#}"));
+        lines.push(format!("{GOOD}No problems found.{GOOD:#}"));
     }
     for finding in &health.findings {
         let ignored = if finding.ignored_until.is_none() { "" } else { " (ignored)" };
@@ -98,9 +98,9 @@ fn print(context: &Context, health: &Health, fix: Fix) -> Result<(), Failure> {
         }
     }
     if !health.unknown.is_empty() {
-        let why = if health.daemon { "" } else { " (no daemon runs)" };
+        let why = if health.daemon { "" } else { " (no daemon is running)" };
         let unknown: Vec<String> = health.unknown.iter().map(|what| clean_line(what, 400)).collect();
-        lines.push(format!("Not known{why}: {}", unknown.join(", ")));
+        lines.push(format!("Unknown{why}: {}", unknown.join(", ")));
     }
     let verb = if fix == Fix::Dry { "Would" } else { "Done:" };
     lines.extend(health.done.iter().map(|line| format!("{verb} {}", clean_line(line, 400))));

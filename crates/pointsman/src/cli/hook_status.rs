@@ -53,7 +53,7 @@ impl HookStatus {
     /// The state as people read it.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::Heard => "its hooks are heard",
+            Self::Heard => "its hooks report",
             Self::Waiting => "its hooks have not reported yet",
             Self::Silent => "its hooks have never reported, so Pointsman cannot supervise it",
         }

@@ -28,10 +28,10 @@ const SHOWN_BYTES: usize = 16 * 1024;
 /// The most refused hosts that are shown with a question; `session explain` has all.
 const REFUSED_LINES: usize = 8;
 
-/// Show what waits for a person, in all projects, and settle it
+/// Show what waits for you in all projects, and settle it
 ///
-/// On a terminal it is a screen: a list, and the question, the diff, the log of CI, the reviews and the session beside it. Its last
-/// line names the keys. Elsewhere it is a table.
+/// On a terminal, this opens a screen: a list and, next to it, the question, the diff, the CI log, the reviews and the
+/// session. Its last line names the keys. Elsewhere it prints a table.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman inbox\n  pointsman inbox --plain\n  pointsman inbox answer 7 \"The red ones\""
@@ -39,50 +39,50 @@ const REFUSED_LINES: usize = 8;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Print a table on a terminal, too
+    /// Print the table on a terminal, too
     #[arg(long)]
     plain: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// One question in full
+    /// Show one question in full
     #[command(after_help = "Example:\n  pointsman inbox show 7")]
     Show {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         question: u64,
     },
-    /// Answer a question; whoever asked reads it
+    /// Answer a question; whoever asked it receives the answer
     #[command(after_help = "Example:\n  pointsman inbox answer 7 \"The red ones\"")]
     Answer {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         question: u64,
         /// The answer
         text: String,
     },
-    /// Say yes to what is asked
+    /// Approve what is asked
     #[command(after_help = "Example:\n  pointsman inbox approve 7")]
     Approve {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         question: u64,
     },
-    /// Say no to what is asked
+    /// Reject what is asked
     #[command(after_help = "Example:\n  pointsman inbox reject 7 --body \"Split it into two\"")]
     Reject {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         question: u64,
-        /// Why
-        #[arg(long, default_value = "a person said no")]
+        /// The reason
+        #[arg(long, default_value = "rejected by a person")]
         body: String,
     },
-    /// Take a question off the list without doing anything about it
+    /// Remove a question from the list without doing anything about it
     #[command(after_help = "Example:\n  pointsman inbox dismiss 7")]
     Dismiss {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         question: u64,
     },

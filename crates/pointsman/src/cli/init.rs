@@ -20,39 +20,40 @@ use crate::init::{self, InitOptions, Obstacle, WantedForge};
 use crate::project::Project;
 use crate::trust;
 
-/// Set up Pointsman for the git repository here
+/// Set up Pointsman for this git repository
 ///
-/// Looks at everything first and writes nothing if something is wrong. It detects how the repository is tested and shows
-/// the command. Then it writes pointsman.toml, makes the embedded forge from what is committed on the main branch, and adds it
-/// to the checkout as the remote `pointsman`. Nothing is pushed to any other remote.
+/// `init` checks everything first and writes nothing if something is wrong. It detects how the repository is tested
+/// and shows the command. Then it writes pointsman.toml, creates the embedded forge from the committed main branch,
+/// and adds it to the checkout as the remote `pointsman`. It pushes nothing to any other remote.
 ///
-/// If the remote `origin` is on GitHub, Codeberg, Forgejo or Gitea, it offers to use the issues and pull requests there;
-/// --forge says yes, and --forge local says no. What the token may do there is checked first, right by right; --labels makes
-/// the labels that Pointsman uses.
+/// If the remote `origin` is on GitHub, Codeberg, Forgejo or Gitea, `init` offers to use the issues and pull requests
+/// there; --forge accepts and --forge local declines the offer. It first checks each permission of the token. --labels
+/// creates the labels that Pointsman uses.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --agent ./agent.sh\n  pointsman init --ci \"make test -j2\"\n  pointsman init --forge local\n  GITHUB_TOKEN=… pointsman init --forge --labels"
 )]
 pub(crate) struct Arguments {
-    /// The project's name; without it, the directory's
+    /// The project's name; by default the directory's
     #[arg(long)]
     name: Option<String>,
-    /// The branch that work lands on; without it, the one that is found
+    /// The branch that work lands on; by default it is detected
     #[arg(long)]
     branch: Option<String>,
-    /// Use the issues and pull requests of the remote `origin`; KIND if its name does not tell. `local`: keep them here
+    /// Use the issues and pull requests of the remote `origin`. Give KIND if the host's name does not reveal it;
+    /// `local` keeps them on this machine
     #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = forges())]
     forge: Option<Option<ForgeKind>>,
-    /// Make the labels that Pointsman uses on that server
+    /// Create the labels that Pointsman uses on that server
     #[arg(long, requires = "forge")]
     labels: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
-    /// The command that tests a commit; in quotes if it has options of its own
+    /// The command that tests a commit; quote it if it has options
     #[arg(long, value_name = "CMD", num_args = 1..)]
     ci: Option<Vec<String>>,
-    /// The agent's command; in quotes if it has options of its own. Without it, Claude Code
+    /// The agent's command; quote it if it has options. By default, Claude Code
     #[arg(long, value_name = "CMD", num_args = 1..)]
     agent: Option<Vec<String>>,
 }
@@ -125,7 +126,7 @@ impl Arguments {
             check_rights(context, &**forge, &plan.config.primary_branch)?;
         }
         if !self.yes && !confirmed(context, &plan)? {
-            return Err(Failure::refused("you said no, so nothing was written"));
+            return Err(Failure::refused("you declined, so nothing was written"));
         }
         let file = plan.file();
         let repository = plan.carry_out(&context.paths, |file| -> Result<(), Failure> {
@@ -139,7 +140,7 @@ impl Arguments {
         if let Some(forge) = server.filter(|_| self.labels) {
             let made = forge.ensure_labels(&labels::ALL.map(|(name, ..)| name));
             made.map_err(|error| Failure::new(unavailable_or_refused(error.retry()), error.to_string()))?;
-            out.say(format!("The forge has all {} labels of Pointsman.", labels::ALL.len()));
+            out.say(format!("The forge has all {} labels that Pointsman uses.", labels::ALL.len()));
         }
         if out.is_json() {
             return out.value(&Made {
@@ -155,12 +156,9 @@ impl Arguments {
             let forge = &plan.config.forge;
             let (repo, url) = (forge.repo.as_deref().unwrap_or(""), forge.url.as_deref().unwrap_or(""));
             out.say(format!(
-                "{strong}Project {} is set up.{strong:#} Its issues and pull requests are those of {repo} on {url}.\n\
-                 Wrote {}.\n\n\
-                 Next:\n  \
-                 label an issue there `backlog`\n  \
-                 pointsman up                 in another terminal, or with --detach\n  \
-                 pointsman status",
+                "{strong}Project {} is set up.{strong:#} It uses the issues and pull requests of {repo} on \
+                    {url}.\nWrote {}.\n\nNext:\n  label an issue there `backlog`\n  pointsman up                 in \
+                    another terminal, or with --detach\n  pointsman status",
                 plan.config.name,
                 file.display(),
             ));
@@ -204,7 +202,7 @@ fn bring_main(context: &Context, file: &Path) {
     let request = Request::Queue { project: project.config.name.clone(), command };
     if let Err(failure) = context.ask::<Synced>(&request) {
         let branch = &project.config.primary_branch;
-        context.out.say(format!("note: {branch} was not brought to the forge: {}", failure.message()));
+        context.out.say(format!("note: {branch} was not pushed to the forge: {}", failure.message()));
     }
 }
 
@@ -224,9 +222,9 @@ fn show_tests(context: &Context, plan: &init::Plan) {
         out.say(format!("Tests: {}  (found {})", test.line, test.because));
     }
     for test in &detected.covered {
-        out.say(format!("       {} is left to it  (found {})", test.line, test.because));
+        out.say(format!("       {} is part of that  (found {})", test.line, test.because));
     }
-    out.say("       Change [ci] command in pointsman.toml if that is not right.");
+    out.say("       To change this, edit `command` below [ci] in pointsman.toml.");
 }
 
 /// Tells which right is there and which is not; fails if one is missing.
@@ -244,9 +242,9 @@ fn check_rights(context: &Context, forge: &dyn Forge, branch: &str) -> Result<()
     let Some((first, retry)) = missing.first() else { return Ok(()) };
     Err(Failure::new(
         unavailable_or_refused(*retry),
-        format!("a right is missing ({first}), so nothing was written"),
+        format!("a permission is missing ({first}), so nothing was written"),
     )
-    .hint("docs/forges.md lists the rights that a token needs"))
+    .hint("docs/forges.md lists the permissions that a token needs"))
 }
 
 fn unavailable_or_refused(retry: Retry) -> Code {

@@ -10,16 +10,16 @@ use super::style::STRONG;
 use super::time;
 use crate::journal::{read, span_of};
 
-/// Show what happened on a day: what each role found and did
+/// Show what each role found and did on a day
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman journal\n  \
     pointsman journal --day 2026-11-15 --role supervisor")]
 pub(crate) struct Arguments {
-    /// The day, in UTC; today if it is not given
+    /// The day, in UTC; by default today
     #[arg(long, value_name = "YYYY-MM-DD")]
     day: Option<String>,
-    /// Only of this role
+    /// Only this role
     #[arg(long, value_name = "ROLE", value_parser = super::role())]
     role: Option<Role>,
 }
@@ -29,8 +29,8 @@ impl Arguments {
         let project = context.project()?;
         let day = self.day.unwrap_or_else(|| time::day(time::now()));
         let Some(span) = span_of(&day) else {
-            return Err(Failure::new(Code::Usage, format!("{day:?} is no day"))
-                .hint("a day is written as 2026-11-15, and is one of UTC"));
+            return Err(Failure::new(Code::Usage, format!("{day:?} is not a date"))
+                .hint("write a date as 2026-11-15; days are in UTC"));
         };
         let found = match context.store()? {
             Some(store) => read(&store, &project.config.name, span, self.role)?,
@@ -46,7 +46,7 @@ impl Arguments {
 
 fn print(context: &Context, day: &str, rows: &[JournalEntry]) -> Result<(), Failure> {
     if rows.is_empty() {
-        context.out.say(format!("Nothing to tell of {day}."));
+        context.out.say(format!("Nothing was recorded on {day}."));
         return Ok(());
     }
     for row in rows {

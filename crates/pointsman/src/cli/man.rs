@@ -5,7 +5,7 @@ use clap::{Args, CommandFactory};
 
 use super::failure::Failure;
 
-/// Print the manual page, or write one for each command into a directory
+/// Print the manual page, or write a page for each command into a directory
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pointsman man | man -l -\n  pointsman man ~/.local/share/man/man1")]
 pub(crate) struct Arguments {

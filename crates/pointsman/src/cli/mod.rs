@@ -94,9 +94,9 @@ use crate::paths::Paths;
 
 /// Pointsman keeps AI coding sessions on the rails.
 ///
-/// It takes issues from a forge, gives each one to an agent in a working tree and a terminal of its own, follows the
-/// agent by its phase signals, feeds CI results and reviews back to it, merges finished branches one after another, and
-/// brings back any session that dies.
+/// It takes issues from a forge and gives each one to an agent, in a working tree and a terminal of its own. It
+/// watches the agent's signals, feeds CI results and reviews back to it, merges finished branches one after another,
+/// and restarts any session that dies.
 #[derive(Debug, Parser)]
 #[command(name = "pointsman", version, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
@@ -130,16 +130,16 @@ struct Global {
     /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Global options")]
     start_in: Option<PathBuf>,
-    /// The project, by name; without it, the one of the nearest pointsman.toml
+    /// The project's name; by default the project of the nearest pointsman.toml
     #[arg(long, value_name = "NAME", global = true, value_parser = project_name, help_heading = "Global options")]
     project: Option<ProjectName>,
     /// Print data as JSON
     #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
-    /// No colours; NO_COLOR does the same, and so does a pipe
+    /// Print no colours, like NO_COLOR or a pipe
     #[arg(long, global = true, help_heading = "Global options")]
     no_color: bool,
-    /// Say more; twice: even more
+    /// Print more details; repeat for even more
     #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = "Global options")]
     verbose: u8,
 }

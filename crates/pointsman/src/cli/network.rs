@@ -14,7 +14,7 @@ use rustix::process::{Pid, getppid};
 use super::failure::Failure;
 use crate::daemon::clock;
 
-/// Serve the network of all sandboxes; the daemon's own
+/// Serve the network of all sandboxes, for the daemon
 #[derive(Debug, Args)]
 pub(crate) struct Proxy {
     /// The directory of their sockets

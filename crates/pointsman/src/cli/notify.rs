@@ -23,17 +23,17 @@ const LISTENING: &str = "listening to matrix";
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Tell people: what was told, and whether it arrives
+/// List and test notifications to people
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman notify test && pointsman notify list")]
 pub(crate) enum Command {
-    /// Send a test notice by every notifier of the project, and wait until it is told
+    /// Send a test notice through every notifier of the project, and wait until it is delivered
     #[command(after_help = "Example:\n  pointsman notify test && pointsman notify list")]
     Test,
-    /// List what people were told, newest first
+    /// List the notices that were sent, newest first
     #[command(after_help = "Example:\n  pointsman notify list -n 5")]
     List {
-        /// So many
+        /// How many to list
         #[arg(short = 'n', long, default_value_t = 20)]
         number: u32,
     },
@@ -120,7 +120,7 @@ fn test(context: &Context) -> Result<(), Failure> {
     if context.out.is_json() {
         context.out.value(&deliveries)?;
     } else if deliveries.is_empty() {
-        context.out.line("Only the log is told; [notify] to lists who else could be.")?;
+        context.out.line("Notices go only to the log; set [notify] to to send them elsewhere.")?;
     } else {
         for told in &deliveries {
             let why = told.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
@@ -129,7 +129,7 @@ fn test(context: &Context) -> Result<(), Failure> {
     }
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(Code::Unavailable, "not everybody was told").hint("pointsman doctor")),
+        _ => Err(Failure::new(Code::Unavailable, "not every notice was delivered").hint("pointsman doctor")),
     }
 }
 
@@ -169,7 +169,7 @@ fn show(context: &Context, rows: &[(NoticeRow, Vec<Delivery>)]) -> Result<(), Fa
             Cell::styled(format!("{}{times}", clean_line(&row.posting.notice.title, 160)), colour),
         ]);
     }
-    context.out.table(&table, "Nobody was told anything.")
+    context.out.table(&table, "No notifications have been sent.")
 }
 
 fn view_of((row, deliveries): &(NoticeRow, Vec<Delivery>)) -> view::Notice {

@@ -8,24 +8,24 @@ use pointsman_view::phase::Read;
 use super::failure::{Code, Failure};
 use super::out::Out;
 
-/// Write the phase file, for agents that prefer a command; or read one
+/// Write the phase file, for agents that prefer a command, or read one
 ///
-/// The file is the one that $PHASE_FILE names. A phase is a claim: it asks the daemon to go and look.
+/// $PHASE_FILE names the file. A phase is a claim: it only makes the daemon check the facts.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     git push origin HEAD && pointsman phase awaiting_ci\n  \
     pointsman phase escalate --reason \"Which of the two APIs is meant?\"\n  \
     pointsman phase read /tmp/dev-session-shop-3.phase")]
 pub(crate) enum Command {
-    /// The branch is pushed and waits for CI
+    /// The branch is pushed and needs CI
     #[command(name = "awaiting_ci", alias = "awaiting-ci")]
     #[command(after_help = "Example:\n  git push origin HEAD && pointsman phase awaiting_ci")]
     AwaitingCi(PhaseReason),
-    /// CI passed, the pull request waits for a review
+    /// CI passed and the pull request needs a review
     #[command(name = "awaiting_review", alias = "awaiting-review")]
     #[command(after_help = "Example:\n  pointsman phase awaiting_review")]
     AwaitingReview(PhaseReason),
-    /// A person is needed
+    /// A person has to decide
     #[command(name = "escalate", aliases = ["needs_human", "needs-human"])]
     #[command(
         after_help = "Example:\n  pointsman phase escalate --reason \"Which of the two APIs is meant?\""
@@ -34,11 +34,11 @@ pub(crate) enum Command {
     /// The pull request is merged
     #[command(after_help = "Example:\n  pointsman phase done")]
     Done(PhaseReason),
-    /// Given up
+    /// The agent gives up
     #[command(after_help = "Example:\n  \
         pointsman phase failed --reason \"The test needs a database that is not here\"")]
     Failed(PhaseReason),
-    /// Print the phase in FILE; nothing and exit code 4 if there is none
+    /// Print the phase in FILE; if there is none, print nothing and exit with 4
     #[command(after_help = "Example:\n  pointsman phase read /tmp/dev-session-shop-3.phase")]
     Read {
         /// The phase file
@@ -49,7 +49,7 @@ pub(crate) enum Command {
 /// Why, for people.
 #[derive(Debug, Args)]
 pub(crate) struct PhaseReason {
-    /// Why, in one line
+    /// The reason, in one line
     #[arg(long, allow_hyphen_values = true)]
     reason: Option<String>,
 }
@@ -71,7 +71,7 @@ impl Command {
 fn write(phase: Phase, why: &PhaseReason) -> Result<(), Failure> {
     let Some(path) = std::env::var_os("PHASE_FILE").filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Err(Failure::refused("PHASE_FILE is not set: this is not a session of Pointsman")
-            .hint("agents run this; to look at a phase file: pointsman phase read FILE"));
+            .hint("agents run this command; to read a phase file, run `pointsman phase read FILE`"));
     };
     phase_file::write_phase(&path, &format!("PHASE:{phase}"), why.reason.as_deref()).map_err(|refusal| {
         let message = format!("{}: {refusal}", path.display());
@@ -94,7 +94,7 @@ fn read(out: Out, path: &Path) -> Result<(), Failure> {
         Reading::Text { first_line, reason, .. } => (first_line, reason),
     };
     let phase = Phase::parse(&first_line)
-        .ok_or_else(|| Failure::failed(format!("{}: `{first_line}` is no phase", path.display())))?;
+        .ok_or_else(|| Failure::failed(format!("{}: `{first_line}` is not a phase", path.display())))?;
     if out.is_json() {
         return out.value(&Read { phase, reason });
     }

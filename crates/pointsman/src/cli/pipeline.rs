@@ -13,7 +13,7 @@ use super::failure::{Code, Failure};
 use super::out::Out;
 use super::style;
 
-/// Plans as Graphviz files
+/// Work with plans: Graphviz files of steps
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = "Examples:\n  pointsman pipeline check plan.dot\n  pointsman pipeline render plan.dot"
@@ -26,11 +26,11 @@ pub(crate) enum Command {
 const CHECK_EXAMPLES: &str =
     "Examples:\n  pointsman pipeline check plan.dot\n  pointsman pipeline check --json - < plan.dot";
 
-/// Check a plan; tells every mistake with its line and column
+/// Check a plan and report every mistake with its line and column
 ///
-/// The file is a Graphviz digraph in the words of Attractor or of the Claude Code harness. Errors are what would keep the
-/// plan from being run, and everything it asks for that is not carried out; warnings are what may not be meant. Needs no
-/// project. Exit code 1 if there is an error.
+/// The file is a Graphviz digraph in the vocabulary of Attractor or of the Claude Code harness. An error is anything
+/// that would keep the plan from running, or that it asks for and Pointsman does not support; a warning is something
+/// you may not have meant. This needs no project. Exits with 1 if there is an error.
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub(crate) struct Check {
@@ -38,13 +38,13 @@ pub(crate) struct Check {
     file: PathBuf,
 }
 
-/// Draw a plan in the terminal, or as a picture
+/// Draw a plan in the terminal or as a picture
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pointsman pipeline render plan.dot --svg > plan.svg")]
 pub(crate) struct Render {
     /// The file; `-` is standard input
     file: PathBuf,
-    /// An SVG picture instead of characters
+    /// Draw an SVG picture instead of characters
     #[arg(long)]
     svg: bool,
 }

@@ -14,20 +14,21 @@ use crate::control::protocol::Request;
 use crate::project::{FILE_NAME, Project};
 use crate::trust;
 
-/// The projects that the daemon serves
+/// Add, list and remove the projects that the daemon serves
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  pointsman project add ~/src/shop\n  pointsman project list")]
 pub(crate) enum Command {
     /// Register the project of a checkout, or accept its changed settings
     ///
-    /// Shows what its pointsman.toml can run, reach, loosen or spend, and keeps that as accepted. A later change of one of these
-    /// settings waits until this command has shown the difference; all others take effect at once.
+    /// This shows what its pointsman.toml may run, reach, loosen or spend, and records it as accepted. If one of these
+    /// settings changes later, the change waits until you run this command again; all other settings take effect at
+    /// once.
     #[command(after_help = "Example:\n  pointsman project add ~/src/shop")]
     Add {
         /// The checkout, or its pointsman.toml
         #[arg(value_name = "DIR")]
         directory: PathBuf,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -51,14 +52,14 @@ impl Command {
                 let path = if directory.is_dir() { directory.join(FILE_NAME) } else { directory };
                 if !path.exists() {
                     return Err(Failure::not_found(format!("there is no {}", path.display()))
-                        .hint("pointsman init, in that directory, makes one"));
+                        .hint("run `pointsman init` in that directory"));
                 }
                 let project = Project::load(&path)?;
                 let asked = trust::asked_for(&project.config, project.checkout());
                 show(context, &project, &asked)?;
                 let question = format!("Register {} with these settings? [Y/n]", project.config.name);
                 if !yes && prompt::asked(context, &question)?.is_some_and(|answer| !prompt::is_yes(&answer)) {
-                    return Err(Failure::refused("you said no, so nothing was registered"));
+                    return Err(Failure::refused("you declined, so nothing was registered"));
                 }
                 let is_new = context.row_of(&project.config_path)?.is_none();
                 let added = context.register(&project, Some(asked))?;
@@ -78,7 +79,7 @@ impl Command {
                 if context.out.is_json() {
                     return context.out.value(&removed);
                 }
-                context.out.say(format!("Project {name} is not served any more; nothing of it was deleted."));
+                context.out.say(format!("Project {name} is no longer served; nothing was deleted."));
                 Ok(())
             }
         }
@@ -140,5 +141,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         };
         table.row([row.name.as_str().into(), row.checkout.display().to_string().into(), state]);
     }
-    context.out.table(&table, "No project is registered: pointsman init, in a git repository, makes one.")
+    context
+        .out
+        .table(&table, "No project is registered. To create one, run `pointsman init` in a git repository.")
 }

@@ -25,20 +25,20 @@ const BAR: usize = 30;
 /// More rows of one plot are not shown in a terminal.
 const ROWS: usize = 12;
 
-/// Show what was done in a span of time, how well, and at which cost
+/// Report what was done in a period, how well, and at what cost
 ///
-/// It is about all projects, or that of --project. Everything is counted from the log; costs are those of sessions that began
-/// in the span.
+/// The report covers all projects unless --project names one. Everything is counted from the log; costs are those of
+/// sessions that began in the period.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman report\n  \
     pointsman report --since 30d --html report.html\n  \
     pointsman report --json | jq .first_pass_rate")]
 pub(crate) struct Arguments {
-    /// How far back
+    /// How far to look back
     #[arg(long, value_name = "SPAN", default_value = "7d")]
     since: Span,
-    /// Write one HTML file with plots, which needs nothing from elsewhere
+    /// Write a self-contained HTML file with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -19,7 +19,7 @@ const PREFIX: &str = "refs/pointsman/";
 /// The most of a patch that is shown.
 const PATCH_CAP: usize = 16 << 20;
 
-/// Work that was captured: before a tree or a session went, and at checkpoints
+/// Find and restore captured work: from checkpoints, and from trees and sessions that were removed
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman rescue list --task 3\n  \
@@ -27,34 +27,34 @@ const PATCH_CAP: usize = 16 << 20;
     pointsman rescue restore checkpoints/3/7 --to ../issue-3     the files, into a new directory\n  \
     pointsman rescue restore rescue/dev-shop-3.1/1 --branch found   how to get it as a branch")]
 pub(crate) enum Command {
-    /// List what was captured
+    /// List captured work
     #[command(
         after_help = "Examples:\n  pointsman rescue list --task 3\n  pointsman rescue list --kind checkpoint"
     )]
     List {
-        /// Only of this issue
+        /// Only for this issue
         #[arg(long, value_name = "N", value_parser = super::number)]
         task: Option<Number>,
-        /// Only of this kind
+        /// Only this kind
         #[arg(long, value_enum)]
         kind: Option<Wanted>,
     },
-    /// Show what one of them changes
+    /// Show what a capture changes
     #[command(after_help = "Example:\n  pointsman rescue show checkpoints/3/7 --patch")]
     Show {
-        /// Its reference, with or without refs/pointsman/
+        /// The capture's reference, with or without refs/pointsman/
         #[arg(value_name = "REF")]
         name: String,
-        /// Every changed line
+        /// Show every changed line
         #[arg(long)]
         patch: bool,
     },
-    /// Get one of them back
+    /// Restore a capture
     #[command(after_help = "Examples:\n  \
         pointsman rescue restore checkpoints/3/7 --to ../issue-3\n  \
         pointsman rescue restore checkpoints/3/7 --branch found")]
     Restore {
-        /// Its reference, with or without refs/pointsman/
+        /// The capture's reference, with or without refs/pointsman/
         #[arg(value_name = "REF")]
         name: String,
         #[command(flatten)]
@@ -64,9 +64,9 @@ pub(crate) enum Command {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wanted {
-    /// Captured before a tree or a session went
+    /// Captured before a tree or a session was removed
     Rescue,
-    /// Saved while work went on
+    /// Saved while work continued
     Checkpoint,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Target {
     /// Write all files into this directory, which must be new or empty
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Print the command that makes it a branch of your own checkout
+    /// Print the command that creates a branch with it in your own checkout
     #[arg(long, value_name = "NAME", value_parser = branch_name)]
     branch: Option<BranchName>,
 }
@@ -130,7 +130,7 @@ fn list(
             short(rescue).into(),
         ]);
     }
-    context.out.table(&table, "Nothing was captured.")
+    context.out.table(&table, "Nothing has been captured.")
 }
 
 fn show(context: &Context, mirror: &Mirror, rescue: &Rescue, patch: bool) -> Result<(), Failure> {
@@ -159,16 +159,16 @@ fn restore(context: &Context, mirror: &Mirror, rescue: &Rescue, dir: &Path) -> R
     let dir = std::path::absolute(dir)?;
     let shown = dir.display();
     if inside(&dir, context.paths.state()) {
-        return Err(Failure::refused(format!("{shown} is in the state directory, where sessions work"))
-            .hint("--to takes a new directory of your own"));
+        return Err(Failure::refused(format!("{shown} is inside the state directory, where sessions work"))
+            .hint("name a new directory of your own with --to"));
     }
     let free = match std::fs::read_dir(&dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
     if !free {
-        return Err(Failure::refused(format!("{shown} is there and not an empty directory"))
-            .hint("--to takes a new directory; nothing is ever overwritten"));
+        return Err(Failure::refused(format!("{shown} exists and is not an empty directory"))
+            .hint("name a new directory with --to; existing files are never overwritten"));
     }
     rescue::restore(mirror, &rescue.commit, &dir).map_err(anyhow::Error::from)?;
     if context.out.is_json() {
@@ -187,7 +187,7 @@ fn say_fetch(
 ) -> Result<(), Failure> {
     let source = mirror.dir().to_str().ok_or_else(|| {
         Failure::failed(format!("{} is not UTF-8 text", mirror.dir().display()))
-            .hint("--to DIR writes the files instead")
+            .hint("to write the files instead, use --to DIR")
     })?;
     let refspec = format!("{}:{}", rescue.refname, branch.full());
     let command = ["git", "fetch", source, &refspec];
@@ -216,7 +216,7 @@ fn open(context: &Context) -> Result<Option<Mirror>, Failure> {
 
 fn find(mirror: Option<Mirror>, name: &str) -> Result<(Mirror, Rescue), Failure> {
     let missing = || {
-        Failure::not_found(format!("nothing was captured as {}", clean_line(name, 200)))
+        Failure::not_found(format!("there is no capture called {}", clean_line(name, 200)))
             .hint("pointsman rescue list")
     };
     let mirror = mirror.ok_or_else(missing)?;
@@ -272,7 +272,7 @@ fn quoted(word: &str) -> String {
 }
 
 fn branch_name(text: &str) -> Result<BranchName, String> {
-    BranchName::new(text).ok_or_else(|| "not a name for a branch".to_owned())
+    BranchName::new(text).ok_or_else(|| "not a valid branch name".to_owned())
 }
 
 #[cfg(test)]

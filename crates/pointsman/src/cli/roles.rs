@@ -27,7 +27,7 @@ const RUNS: u32 = 10_000;
 const MOST_DAYS: u32 = 92;
 const DAY: i64 = 86_400_000;
 
-/// Show the roles: runs, tokens, money, and what came of it
+/// Show what each role ran, what it cost, and what came of it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman roles --days 30\n  \
@@ -36,24 +36,24 @@ const DAY: i64 = 86_400_000;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Of how many days, with today
+    /// How many days to count, including today
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_DAYS)))]
     days: u32,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Have the gardener, planner, predictor or supervisor look now, and not at its next time
+    /// Make the gardener, planner, predictor or supervisor look now instead of at its next scheduled time
     #[command(after_help = "Example:\n  pointsman roles look gardener")]
     Look {
-        /// Which
+        /// The role
         #[arg(value_parser = super::role())]
         role: Role,
     },
-    /// Let a role that was paused because of noise ask a model again
+    /// Let a role that was paused for noise ask a model again
     #[command(after_help = "Example:\n  pointsman roles resume gardener")]
     Resume {
-        /// Which
+        /// The role
         #[arg(value_parser = super::role())]
         role: Role,
     },
@@ -65,19 +65,19 @@ impl Arguments {
         match self.command {
             None => show(context, &project, self.days),
             Some(Command::Look { role }) => {
-                context.people_only("having a role look")?;
+                context.people_only("making a role look")?;
                 let request = Request::LookNow { project: project.config.name.clone(), role };
                 let _: view::LookOrdered = context.ask(&request)?;
-                context
-                    .out
-                    .say(format!("The {role} looks: pointsman journal --role {role} tells what it found."));
+                context.out.say(format!(
+                    "The {role} is looking. To see what it found, run `pointsman journal --role {role}`."
+                ));
                 Ok(())
             }
             Some(Command::Resume { role }) => {
                 context.people_only("resuming a role")?;
                 let request = Request::ResumeRole { project: project.config.name.clone(), role };
                 let _: view::Resumed = context.ask(&request)?;
-                context.out.say(format!("The {role} may ask again."));
+                context.out.say(format!("The {role} may ask a model again."));
                 Ok(())
             }
         }

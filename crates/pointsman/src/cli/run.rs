@@ -20,24 +20,24 @@ use crate::project::Project;
 /// Runs shown by `run list`.
 const SHOWN: u32 = 50;
 
-/// Runs of formulas
+/// List, show and stop runs of formulas
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  pointsman run list\n  pointsman run show 4")]
 pub(crate) enum Command {
-    /// The last runs, oldest first
+    /// List the latest runs, oldest first
     #[command(after_help = "Example:\n  pointsman run list --json | jq '.[] | [.run, .formula, .status]'")]
     List,
-    /// One run, with its steps
+    /// Show a run with its steps
     #[command(after_help = "Example:\n  pointsman run show 4")]
     Show {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         run: u64,
     },
-    /// End a run; its work is kept
+    /// Stop a run; its work is kept
     #[command(after_help = "Example:\n  pointsman run stop 4")]
     Stop {
-        /// Its number
+        /// The number
         #[arg(value_parser = super::number)]
         run: u64,
     },
@@ -58,7 +58,7 @@ impl Command {
     }
 }
 
-/// Begin a run: a session that does the formula's steps
+/// Start a run: a session that works through the formula's steps
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman formula run run-gardener --dry-run\n  \
@@ -66,7 +66,7 @@ impl Command {
 pub(crate) struct Begin {
     /// The formula's name
     name: String,
-    /// Only print what the session would read
+    /// Print what the session would read, and start nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -84,16 +84,16 @@ impl Begin {
     }
 }
 
-/// Say that a step of the run is done, for agents
+/// Report progress in a run, for agents
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  pointsman step done preflight")]
 pub(crate) enum Step {
-    /// The step is done
+    /// Report that a step is done
     #[command(after_help = "Example:\n  pointsman step done preflight")]
     Done {
-        /// Its id
+        /// The step's id
         id: String,
-        /// The session; without it, the one we are in
+        /// The session; by default the one this runs in
         #[arg(long)]
         session: Option<String>,
     },
@@ -111,7 +111,7 @@ impl Step {
         let run: view::Run = context.ask_and_say(&Request::Run { project, command })?;
         let words = match &run.step {
             Some(next) => format!("Next: {next}."),
-            None => "That was the last one.".to_owned(),
+            None => "That was the last step.".to_owned(),
         };
         tell(context, &run, &words)
     }
@@ -176,7 +176,7 @@ fn list(context: &Context) -> Result<(), Failure> {
             clean_line(run.reason.as_deref().unwrap_or_default(), 160).into(),
         ]);
     }
-    context.out.table(&table, "Nothing has run yet.")
+    context.out.table(&table, "There are no runs yet.")
 }
 
 fn show(context: &Context, run: &Run) -> Result<(), Failure> {

@@ -20,17 +20,17 @@ use crate::model_login;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
 pub(crate) enum Command {
-    /// Every place that a role's session sees, with what it may do there and why, and the limits
+    /// List everything that a role's session can see, what it may do there and why, and its limits
     #[command(after_help = "Examples:\n  pointsman sandbox show\n  pointsman sandbox show action --json")]
     Show {
         /// The role
         #[arg(value_parser = role(), default_value = "dev")]
         role: Role,
     },
-    /// Run CI once with an open network, and list the hosts that it asks for
+    /// Run CI once with an open network, and list the hosts that it uses
     ///
-    /// The run is on the main branch, inside the sandbox. Hosts that are not listed are reached this once, except for those with
-    /// a private address. You are shown the hosts, and asked whether CI and gates may reach them from now on.
+    /// CI runs on the main branch, inside the sandbox. This once, it can reach hosts that are not allowed yet, except
+    /// those with private addresses. You then decide whether CI and gates may reach these hosts from now on.
     #[command(after_help = "Examples:\n  pointsman sandbox learn\n  pointsman sandbox learn --yes")]
     Learn {
         /// Allow the hosts without asking

@@ -53,7 +53,8 @@ fn learn_about(context: &Context, project: &Project, yes: bool) -> Result<(), Fa
         None => None,
     };
     if accepted.is_none_or(|accepted| !accepted.differences(&asked).is_empty()) {
-        let why = "settings of this project wait for your yes; only then is it clear which CI would run";
+        let why =
+            "settings of this project wait for your approval; until then it is not clear which CI to run";
         return Err(Failure::refused(why).hint(words::trust::register_hint(".")));
     }
     let mut learned = run(context, project)?;
@@ -80,13 +81,13 @@ fn ask(context: &Context, learned: &Learned, yes: bool) -> Result<bool, Failure>
     match (&learned.ci, &learned.log_path) {
         (CheckStatus::Passed, _) => out.say("CI is green."),
         (_, Some(path)) => out.say(format!(
-            "CI is not green, so it may need more than it asked for. Its log is {}.",
+            "CI failed, so it may need more hosts than it asked for. Its log is {}.",
             path.display()
         )),
-        (_, None) => out.say("CI is not green, so it may need more than it asked for."),
+        (_, None) => out.say("CI failed, so it may need more hosts than it asked for."),
     }
     if learned.hosts.is_empty() {
-        out.say("It asked for no host that is not listed.");
+        out.say("It used only hosts that are already allowed.");
         return Ok(false);
     }
     for host in &learned.hosts {
@@ -99,7 +100,8 @@ fn ask(context: &Context, learned: &Learned, yes: bool) -> Result<bool, Failure>
         Some(answer) => Ok(prompt::is_yes(&answer)),
         None => {
             out.say(
-                "Nothing was allowed: nobody could be asked. To allow them: pointsman sandbox learn --yes",
+                "Nothing was allowed, because there is no terminal to ask on. To allow them, run `pointsman sandbox \
+                    learn --yes`.",
             );
             Ok(false)
         }
@@ -117,7 +119,7 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     let enclosure = Context::enclosure()?;
     if enclosure.place(&config.sandbox, Worktree::Private) != Place::Inside {
         return Err(
-            Failure::refused("without a sandbox CI reaches every host").hint("pointsman sandbox show")
+            Failure::refused("without a sandbox, CI can reach every host").hint("pointsman sandbox show")
         );
     }
     let paths = context.paths.project(&config.name);
@@ -174,6 +176,6 @@ fn main_branch(context: &Context, project: &Project) -> Result<(Mirror, Sha), Fa
     match read()? {
         (mirror, Some(head)) => Ok((mirror, head)),
         (_, None) => Err(Failure::not_found(words::daemon::git::no_branch(&config.primary_branch))
-            .hint("the daemon fetches it when it starts (pointsman up)")),
+            .hint("the daemon fetches it when it starts; run `pointsman up`")),
     }
 }

@@ -14,7 +14,7 @@ use super::time;
 use crate::daemon::factory::by_code;
 use crate::daemon::timetable::{SystemZone, remembered};
 
-/// Show which formulas run by themselves: last, next, outcome, and why a time was passed over
+/// Show scheduled formulas: last run, next run, outcome, and why a time was skipped
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman schedule\n  pointsman schedule --json | jq '.[] | [.formula, .next]'"
@@ -67,9 +67,10 @@ impl Arguments {
                 clean_line(row.skipped_because.as_deref().unwrap_or_default(), 200).into(),
             ]);
         }
-        context
-            .out
-            .table(&table, "Nothing runs by itself; [schedule.formulas] in pointsman.toml changes that.")
+        context.out.table(
+            &table,
+            "No formula is scheduled. To schedule one, set [schedule.formulas] in pointsman.toml.",
+        )
     }
 }
 

@@ -20,24 +20,24 @@ const LIMIT: Duration = Duration::from_secs(90);
 const INHERITED: [&str; 6] =
     ["PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS"];
 
-/// Run the daemon as a service of your systemd
+/// Run the daemon as a systemd user service
 ///
-/// The service runs as you, because your agents use your logins. It starts with your session, or at boot if lingering is on
-/// (sudo loginctl enable-linger).
+/// The service runs as you, because your agents use your logins. It starts when you log in, or at boot if lingering is
+/// on (sudo loginctl enable-linger).
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman service install\n  \
     pointsman service status\n  \
     pointsman service uninstall")]
 pub(crate) enum Command {
-    /// Write the unit, enable it and start it; a daemon that runs is stopped first, and its sessions go on
+    /// Write the unit, enable it and start it. A running daemon is stopped first; its sessions continue
     #[command(after_help = "Examples:\n  pointsman service install\n  pointsman service install --print")]
     Install {
         /// Only print the unit
         #[arg(long)]
         print: bool,
     },
-    /// Stop the daemon, disable the unit and remove it; sessions go on
+    /// Stop the daemon, disable the unit and remove it; sessions continue
     #[command(after_help = "Example:\n  pointsman service uninstall")]
     Uninstall,
     /// Show whether the unit is installed, enabled and active
@@ -66,7 +66,7 @@ fn install(context: &Context) -> Result<(), Failure> {
         && running != Some(daemon.pid)
     {
         down::stop(context)?;
-        context.out.say("The daemon that ran before has stopped. Its sessions go on.");
+        context.out.say("The previous daemon has stopped. Its sessions continue.");
     }
     if let Some(dir) = file.parent() {
         std::fs::create_dir_all(dir)?;
@@ -88,13 +88,13 @@ fn uninstall(context: &Context) -> Result<(), Failure> {
     context.people_only("removing a service")?;
     let file = file()?;
     if !file.exists() {
-        return Err(Failure::not_found(format!("{} is not there", file.display()))
-            .hint("a unit that came with a package is removed with the package"));
+        return Err(Failure::not_found(format!("{} does not exist", file.display()))
+            .hint("a unit from a package is removed together with the package"));
     }
     systemctl(&["disable", "--now", UNIT])?;
     std::fs::remove_file(&file)?;
     systemctl(&["daemon-reload"])?;
-    context.out.say(format!("Stopped the daemon and removed {}. Sessions go on.", file.display()));
+    context.out.say(format!("Stopped the daemon and removed {}. Sessions continue.", file.display()));
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn lingers() -> bool {
 fn systemctl(words: &[&str]) -> Result<String, Failure> {
     let unavailable = |why: String| {
         Failure::new(Code::Unavailable, format!("systemctl --user {}: {}", words.join(" "), why.trim()))
-            .hint("a systemd for your user is needed; without one, run `pointsman up --detach`")
+            .hint("this needs systemd with user services; without it, run `pointsman up --detach`")
     };
     let run =
         Run::new("systemctl").arg("--user").args(words.iter().copied()).inherit(&INHERITED).time_limit(LIMIT);
@@ -223,7 +223,8 @@ pub(crate) fn older_daemon(context: &Context) -> Option<String> {
         format!("version {}", daemon.version)
     };
     Some(format!(
-        "the daemon is {version} and this program is {ours}: `pointsman up --replace` starts this one in its place"
+        "the daemon is {version} and this program is {ours}; to replace the daemon with this program, run \
+            `pointsman up --replace`"
     ))
 }
 

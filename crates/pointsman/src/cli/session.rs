@@ -17,7 +17,7 @@ use super::{session_attach, session_explain, session_log, style, time};
 use crate::control::protocol::{Request, RunCommand};
 use crate::identity;
 
-/// Sessions: agents at work in a terminal of their own
+/// List, watch and steer sessions: agents at work, each in a terminal of its own
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman session attach 3            watch the agent of issue 3; Ctrl-b d leaves it alone again\n  \
@@ -29,11 +29,11 @@ pub(crate) enum Command {
     /// List sessions, oldest first
     #[command(after_help = "Example:\n  pointsman session list --live")]
     List {
-        /// Only those that have not ended
+        /// Only sessions that have not ended
         #[arg(long)]
         live: bool,
     },
-    /// Watch a session and type into it; one without a terminal is taken to this one between two turns
+    /// Watch a session and type into it; a headless session moves to this terminal between two turns
     #[command(after_help = "Example:\n  pointsman session attach 3    # Ctrl-b d leaves it alone again")]
     Attach {
         /// The issue
@@ -49,36 +49,36 @@ pub(crate) enum Command {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
-        /// Go on as it prints
+        /// Keep printing as it goes on
         #[arg(long, short)]
         follow: bool,
-        /// Of this generation instead of the newest
+        /// This generation instead of the newest
         #[arg(long, value_name = "N")]
         generation: Option<u32>,
-        /// As it was printed, with the codes that steer a terminal
+        /// Print it raw, with terminal control codes
         #[arg(long)]
         raw: bool,
-        /// What the set-up of its working tree printed the last time
+        /// Print the log of the last set-up of its working tree instead
         #[arg(long, conflicts_with_all = ["follow", "generation", "raw"])]
         setup: bool,
     },
-    /// Tell whether a session lives, and by which evidence
+    /// Say whether a session is alive, and what the evidence is
     #[command(after_help = "Example:\n  pointsman session explain 3")]
     Explain {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
-        /// Of this generation instead of the newest
+        /// This generation instead of the newest
         #[arg(long, value_name = "N")]
         generation: Option<u32>,
     },
-    /// Tell a session's agent something
+    /// Send a message to a session's agent
     #[command(after_help = "Example:\n  pointsman session send 3 \"The staging server is back\"")]
     Send {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
-        /// What
+        /// The message
         #[arg(allow_hyphen_values = true)]
         text: String,
     },
@@ -89,7 +89,7 @@ pub(crate) enum Command {
         /// The issue
         #[arg(group = "which", value_parser = super::number)]
         issue: Option<Number>,
-        /// Every session of the project
+        /// Stop every session of the project
         #[arg(long, group = "which")]
         all: bool,
     },
@@ -180,8 +180,7 @@ fn newest(context: &Context, key: &TaskKey, generation: Option<u32>) -> Result<S
         })
         .max_by_key(|row| row.generation)
         .ok_or_else(|| {
-            Failure::not_found(format!("there was never such a session for {key}"))
-                .hint("pointsman session list")
+            Failure::not_found(format!("{key} has never had such a session")).hint("pointsman session list")
         })
 }
 
@@ -199,7 +198,7 @@ fn attach(context: &Context, issue: Number) -> Result<(), Failure> {
     let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config()).map_err(failed)?;
     let command = server.attach_command(&name).map_err(failed)?;
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::failed("tmux gave no command to attach with"));
+        return Err(Failure::failed("tmux did not say how to attach"));
     };
     Err(exec(program, arguments).into())
 }
@@ -211,17 +210,17 @@ fn exec(program: &std::ffi::OsStr, arguments: &[std::ffi::OsString]) -> std::io:
 
 fn send(context: &Context, issue: Number, text: String) -> Result<(), Failure> {
     if let Some(session) = inside_session() {
-        return Err(Failure::refused(format!("session {session} does not speak to sessions")));
+        return Err(Failure::refused(format!("session {session} cannot send messages to sessions")));
     }
     if text.trim().is_empty() {
-        return Err(Failure::refused("there is nothing to say"));
+        return Err(Failure::refused("the message is empty"));
     }
     let project = context.project()?.config.name;
     let sent: Sent = context.ask_daemon(&Request::Send { project, issue, text })?;
     if context.out.is_json() {
         return context.out.value(&sent);
     }
-    context.out.say("It is on its way to the agent.");
+    context.out.say("The message is on its way to the agent.");
     Ok(())
 }
 
@@ -235,7 +234,8 @@ fn stop(context: &Context, issue: Number) -> Result<(), Failure> {
         return context.out.value(&stopped);
     }
     context.out.say(format!(
-        "Task #{issue} is paused: its session ends, its work is kept. To go on: pointsman task resume {issue}"
+        "Task #{issue} is paused. Its session ends and its work is kept. To continue, run `pointsman task resume \
+            {issue}`."
     ));
     Ok(())
 }
@@ -281,10 +281,12 @@ fn stop_all(context: &Context) -> Result<(), Failure> {
         context.out.say(format!("Run {run} was stopped."));
     }
     if paused.is_empty() && stopped_runs.is_empty() {
-        context.out.say("No session is under way.");
+        context.out.say("No session is running.");
     }
     for issue in paused {
-        context.out.say(format!("Task #{issue} is paused. To go on: pointsman task resume {issue}"));
+        context
+            .out
+            .say(format!("Task #{issue} is paused. To continue, run `pointsman task resume {issue}`."));
     }
     Ok(())
 }

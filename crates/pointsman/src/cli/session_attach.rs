@@ -67,11 +67,12 @@ fn on_a_terminal(argv: &[String]) -> Vec<String> {
 
 /// Waits for the end of the turn, and keeps the next one from beginning for as long as the file is open.
 fn hold(context: &Context, place: &SessionDir) -> Result<File, Failure> {
-    let failed = |error: String| Failure::failed(format!("the conversation cannot be taken: {error}"));
+    let failed = |error: String| Failure::failed(format!("cannot take over the conversation: {error}"));
     let lock = place.conversation().map_err(|error| failed(format!("{:#}", anyhow::Error::new(error))))?;
     if lock.try_lock().is_err() {
         context.out.say(
-            "A turn is running, or somebody else has the conversation. Waiting for its end; Ctrl-C gives up.",
+            "A turn is running, or somebody else is in the conversation. Waiting for it to end; press Ctrl-C to \
+                give up.",
         );
         lock.lock().map_err(|error| failed(error.to_string()))?;
     }

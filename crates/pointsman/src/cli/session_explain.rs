@@ -67,16 +67,18 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
 fn ended(row: &SessionRow, now: Timestamp) -> Option<String> {
     let at = time::relative(row.ended_at?, now);
     Some(match row.exit {
-        Some(exit) => format!("on record as ended {at}: {}", exit.name()),
-        None => format!("on record as ended {at}, nobody knows how"),
+        Some(exit) => format!("recorded as ended {at}: {}", exit.name()),
+        None => format!("recorded as ended {at}; it is not known how"),
     })
 }
 
 fn listening(row: &SessionRow, messages: &[MessageRow]) -> String {
     let acknowledged = messages.iter().filter(|m| m.status == MessageStatus::Acknowledged).count();
     match (messages.len(), acknowledged) {
-        (0, _) => "no message was sent to it".to_owned(),
-        (_, 0) if !row.acknowledges => "it has acknowledged no message; not every program does".to_owned(),
+        (0, _) => "no message has been sent to it".to_owned(),
+        (_, 0) if !row.acknowledges => {
+            "it has acknowledged no message, which not every program does".to_owned()
+        }
         (all, acknowledged) => format!("it has acknowledged {acknowledged} of {all} messages"),
     }
 }
@@ -86,9 +88,9 @@ fn message_line(message: &MessageRow, now: Timestamp) -> String {
     let status = match message.status {
         MessageStatus::Queued => "waits to be sent".to_owned(),
         MessageStatus::Sent if message.tries == 0 => {
-            "is held back: the session shows no prompt to give it to".to_owned()
+            "is held back, because the session shows no prompt to type it into".to_owned()
         }
-        MessageStatus::Sent => format!("was sent {sent}, not acknowledged yet"),
+        MessageStatus::Sent => format!("was sent {sent} and not acknowledged yet"),
         MessageStatus::Unacknowledged => {
             format!("was sent {} times, last {sent}, and never acknowledged", message.tries)
         }
@@ -115,7 +117,7 @@ fn doing(work: &WorkState, now: Timestamp) -> String {
     };
     let at = time::relative(work.last_checkpoint_at, now);
     format!(
-        "at work on {} ({}{files}{tests}), as of {at}",
+        "working on {} ({}{files}{tests}), as of {at}",
         clean_line(&work.work_summary, 200),
         work.work_phase
     )

@@ -6,10 +6,10 @@ use super::context::Context;
 use super::events::LogSelection;
 use super::failure::{Code, Failure};
 
-/// Print the typed signals among what happened, oldest first; with --json one value per line
+/// Print signals, the typed entries of the log, oldest first; with --json, one value per line
 ///
-/// A program that was away goes on after the last signal it has seen: --bookmark keeps its place in a file, --since takes
-/// that signal's number.
+/// A program that restarts continues after the last signal it has seen: --bookmark keeps its place in a file, and
+/// --since takes that signal's number.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman signals --follow --kind AGENT_CRASHED\n  \

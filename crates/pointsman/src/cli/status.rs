@@ -32,9 +32,10 @@ const LINES: usize = 12;
 /// The file that remembers when a person last looked.
 const LOOK: &str = "last-look.json";
 
-/// Show what needs you, what landed, what runs, what waits and for what, and what it costs
+/// Show what needs you, what landed, what runs, what waits and why, and what it costs
 ///
-/// The page is about all projects, or that of --project. What landed is shown since you last looked at it in a terminal.
+/// The page covers all projects unless --project names one. It shows what landed since you last looked at the page in
+/// a terminal.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman status\n  pointsman status --json | jq '.waiting[] | .waiting_for'"
@@ -290,7 +291,9 @@ fn waiting(summary: &ProjectSummary) -> Vec<view::Pending> {
 fn print(context: &Context, glance: &Glance) -> Result<(), Failure> {
     daemon_lines(context, glance)?;
     if glance.projects.is_empty() {
-        return context.out.line("no project is registered; pointsman init, in a git repository, makes one");
+        return context
+            .out
+            .line("no project is registered; to create one, run `pointsman init` in a git repository");
     }
     let lines = Lines::new(context, glance);
     lines.needs_you(glance)?;
@@ -323,7 +326,7 @@ fn daemon_lines(context: &Context, glance: &Glance) -> Result<(), Failure> {
     }
     if let Some(halted) = &glance.halted {
         let since = time::relative(halted.at.0, time::now());
-        out.line(format!("{bad}halted{bad:#}  all work was halted {since}; to go on: pointsman resume"))?;
+        out.line(format!("{bad}halted{bad:#}  all work was halted {since}; to continue: pointsman resume"))?;
     }
     if let Some(notice) = glance.daemon.as_ref().and_then(|_| service::older_daemon(context)) {
         out.line(format!("{bad}notice{bad:#}  {notice}"))?;
@@ -524,7 +527,7 @@ impl<'c> Lines<'c> {
             let next = match by {
                 // What was found says itself what to do.
                 StoppedBy::Audit | StoppedBy::Refusal => String::new(),
-                StoppedBy::Person => "; pointsman merge-queue resume lets it go on".to_owned(),
+                StoppedBy::Person => "; to continue: pointsman merge-queue resume".to_owned(),
             };
             out.line(format!("  {bad}nothing lands{bad:#}: {}", clean_line(reason, 300)))?;
             self.quiet(&format!("{since}{next}"))?;

@@ -25,9 +25,10 @@ const FRESH_MILLIS: i64 = 2_000;
 /// What is kept of the last line.
 const KEPT_BYTES: u64 = 4096;
 
-/// Print the status line of a Claude Code session, as its settings call it
+/// Print the status line of a Claude Code session; Claude's settings call this
 ///
-/// Reads Claude's JSON from standard input. In a session of the daemon it reports context, cost and rate limits as well.
+/// Claude's JSON is read from standard input. In a session of the daemon, this also reports context, cost and rate
+/// limits.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman statusline")]
 pub(crate) struct Arguments {}

@@ -17,7 +17,7 @@ use crate::control::protocol::{QueueCommand, Reading, Request};
 /// Longest title in a table.
 const TITLE_CHARS: usize = 120;
 
-/// Tasks: issues being worked on, from claim to close
+/// Work with tasks: issues being worked on, from claim to close
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman task list\n  \
@@ -30,7 +30,7 @@ pub(crate) enum Command {
         pointsman task list --state blocked\n  \
         pointsman task list --json | jq '.[] | [.issue, .state, .waiting_for]'")]
     List {
-        /// Only those in this state
+        /// Only tasks in this state
         #[arg(long, value_parser = state)]
         state: Option<State>,
     },
@@ -41,51 +41,51 @@ pub(crate) enum Command {
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Tell which facts led to the present state, and what is waited for until when
+    /// Explain a task's state: the facts behind it, and what it waits for until when
     #[command(after_help = "Example:\n  pointsman task explain 3")]
     Explain {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Start it now, whatever stopped it before
+    /// Start a task now, whatever stopped it before
     #[command(after_help = "Example:\n  pointsman task start 3")]
     Start {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Start a new session for it, whatever state it is in
+    /// Start a new session for a task, whatever its state
     ///
-    /// The new session goes on in the same tree. With --fresh it begins anew, in a new tree from today's main branch; what
-    /// was in the old tree is kept (pointsman rescue list).
+    /// The new session continues in the same tree. With --fresh, it starts over in a new tree from the current main
+    /// branch; the content of the old tree is kept (pointsman rescue list).
     #[command(after_help = "Examples:\n  pointsman task restart 3\n  pointsman task restart 3 --fresh")]
     Restart {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
-        /// Begin anew from today's main branch
+        /// Start over from the current main branch
         #[arg(long)]
         fresh: bool,
     },
-    /// Take back what landed for it, with a pull request
+    /// Revert what landed for an issue, with a pull request
     ///
-    /// The pull request goes through CI, review and merge queue like every other one. It needs no agent. Where main has
-    /// changed the same lines since, it is refused and the files are named.
+    /// The pull request goes through CI, review and merge queue like any other. No agent is needed. If main has
+    /// changed the same lines since, the command refuses and names the files.
     #[command(after_help = "Example:\n  pointsman task undo 3 --reason \"The prices are wrong\"")]
     Undo {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
-        /// Why; it is in the commit and in the pull request
+        /// The reason, for the commit and the pull request
         #[arg(long, default_value = words::undo::NO_REASON)]
         reason: String,
     },
-    /// Work on it yourself: its branch comes into your checkout, and its session ends
+    /// Take over a task: its branch comes into your checkout, and its session ends
     ///
-    /// The agent's work is captured first. Your checkout switches to the task's branch; changes that the agent had not
-    /// committed are in your tree, not committed. The conversation comes as a file below .claude/state. Nobody goes on with
-    /// the task until you give it back. Refused if your checkout has uncommitted changes.
+    /// The agent's work is captured first. Your checkout switches to the task's branch, and the agent's uncommitted
+    /// changes appear as uncommitted changes in your tree. The conversation becomes a file below .claude/state. Nobody
+    /// else works on the task until you give it back. The command refuses if your checkout has uncommitted changes.
     #[command(
         after_help = "Example:\n  pointsman task take 3 && $EDITOR src/shop.rs && git commit -a && pointsman task give 3"
     )]
@@ -94,31 +94,31 @@ pub(crate) enum Command {
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Hand back a task that you took: its agent goes on from your commits
+    /// Hand back a task that you took: its agent continues from your commits
     ///
-    /// Your checkout must be on the task's branch, with nothing uncommitted. Commits of the agent that you left out are kept
-    /// (pointsman rescue list).
+    /// Your checkout must be on the task's branch with nothing uncommitted. Commits of the agent that you dropped are
+    /// kept (pointsman rescue list).
     #[command(after_help = "Example:\n  pointsman task give 3")]
     Give {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Set it aside: its session ends, its work is kept
+    /// Pause a task: its session ends, its work is kept
     #[command(after_help = "Example:\n  pointsman task pause 3 && pointsman rescue list --task 3")]
     Pause {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Go on with a paused task
+    /// Resume a paused task
     #[command(after_help = "Example:\n  pointsman task resume 3")]
     Resume {
         /// The issue
         #[arg(value_parser = super::number)]
         issue: Number,
     },
-    /// Give it up: its session ends, its work is kept, the issue is blocked
+    /// Stop a task: its session ends, its work is kept, and the issue is labelled blocked
     #[command(after_help = "Example:\n  pointsman task stop 3")]
     Stop {
         /// The issue
@@ -160,7 +160,7 @@ impl Command {
                 context,
                 issue,
                 Order::RestartFresh,
-                "begins anew; its old work is in `pointsman rescue list`",
+                "starts over; `pointsman rescue list` shows its old work",
             ),
             Self::Undo { issue, reason } => undo(context, issue, reason),
             Self::Take { issue } => handover::take(context, issue),
@@ -197,7 +197,11 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
             clean_line(&task.title, TITLE_CHARS).into(),
         ]);
     }
-    context.out.table(&table, "No tasks. The daemon makes one of each issue labelled backlog (pointsman up).")
+    context.out.table(
+        &table,
+        "No tasks. The daemon creates one for each issue with the label backlog (`pointsman \
+        up`).",
+    )
 }
 
 fn show(context: &Context, issue: Number) -> Result<(), Failure> {
@@ -288,7 +292,7 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
     if context.out.is_json() {
         return context.out.value(&answered);
     }
-    context.out.say(format!("The answer goes to the agent of {project}#{issue}."));
+    context.out.say(format!("The answer is on its way to the agent of {project}#{issue}."));
     Ok(())
 }
 

@@ -24,21 +24,21 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Of the log, when it did not start.
 const LOG_LINES: usize = 20;
 
-/// Start the daemon, in the foreground; it is ready when it prints `ready`
+/// Start the daemon in the foreground; it prints `ready` when it is
 ///
-/// One daemon serves all registered projects. Ctrl-C or SIGTERM stops it and leaves the sessions running; the next
+/// One daemon serves all registered projects. Ctrl-C or SIGTERM stops the daemon and leaves sessions running; the next
 /// daemon takes them over.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pointsman up\n  pointsman up --detach && pointsman status && pointsman down\n  pointsman up --replace"
 )]
 pub(crate) struct Arguments {
-    /// Go to the background once it is ready
+    /// Move to the background once ready
     #[arg(long)]
     detach: bool,
-    /// Take over from a daemon that runs: it stops, and this program starts in its place, in the background
+    /// Replace a running daemon: it stops, and this program starts in its place, in the background
     ///
-    /// Sessions go on. If the daemon is a service, the service is restarted.
+    /// Sessions continue. If the daemon is a service, the service is restarted.
     #[arg(long, conflicts_with = "detach")]
     replace: bool,
     /// Be the daemon in the background
@@ -60,13 +60,13 @@ impl Arguments {
         if client::ask(&context.paths.control_socket(), &Request::Status).is_ok() {
             return match self.detach {
                 true => {
-                    context.out.say("The daemon is running already.");
+                    context.out.say("The daemon is already running.");
                     if let Some(notice) = service::older_daemon(context) {
                         context.out.say(format!("note: {notice}"));
                     }
                     Ok(())
                 }
-                false => Err(Failure::refused("the daemon is running already").hint("pointsman status")),
+                false => Err(Failure::refused("the daemon is already running").hint("pointsman status")),
             };
         }
         context.paths.create()?;
@@ -210,7 +210,7 @@ fn wait_until_ready(context: &Context, mut child: Child) -> Result<(), Failure> 
                 .hint("pointsman doctor"));
         }
         if Instant::now() >= deadline {
-            return Err(Failure::failed("the daemon was started and is not ready yet")
+            return Err(Failure::failed("the daemon has started but is not ready yet")
                 .hint(format!("its log is {}", context.paths.daemon_log().display())));
         }
         std::thread::sleep(LOOK);

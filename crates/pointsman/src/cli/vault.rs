@@ -22,7 +22,7 @@ use crate::project::Project;
 /// Most of a payload that is shown to people.
 const SHOWN_BYTES: usize = 8 * 1024;
 
-/// Dangerous actions that wait until a rule or a person lets them go
+/// Work with dangerous actions that wait until a rule or a person approves them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
     pointsman vault list --open\n  \
@@ -31,34 +31,34 @@ pub(crate) enum Command {
     /// Submit an action
     #[command(after_help = "Example:\n  pointsman vault submit deploy-7.json")]
     Submit(Submit),
-    /// The actions, oldest first
+    /// List actions, oldest first
     #[command(after_help = "Example:\n  pointsman vault list --open")]
     List {
-        /// Only those with something left to be done about them
+        /// Only actions that still need something
         #[arg(long)]
         open: bool,
     },
-    /// One action with its payload
+    /// Show an action with its payload
     #[command(after_help = "Example:\n  pointsman vault show deploy-7")]
     Show {
-        /// Which
+        /// The action
         #[arg(value_parser = action_id)]
         id: ActionId,
     },
-    /// Let an action go, once
+    /// Approve an action, once
     #[command(after_help = "Example:\n  pointsman vault approve deploy-7")]
     Approve(Approve),
-    /// Turn an action down; wins over an approval that was not used yet
+    /// Reject an action, even one that was approved but has not run yet
     #[command(after_help = "Example:\n  pointsman vault reject deploy-7 --reason \"Not on a Friday\"")]
     Reject {
-        /// Which
+        /// The action
         #[arg(value_parser = action_id)]
         id: ActionId,
-        /// Why
-        #[arg(long, default_value = "a person said no")]
+        /// The reason
+        #[arg(long, default_value = "rejected by a person")]
         reason: String,
     },
-    /// Say that an action is more dangerous than it looks; nothing is ever lowered
+    /// Raise the risk of an action; a risk is never lowered
     #[command(after_help = "Example:\n  \
         pointsman vault raise deploy-7 --risk high --reason \"It touches the customers' data\"")]
     Raise(Raise),
@@ -67,38 +67,38 @@ pub(crate) enum Command {
 /// The action is JSON with exactly these fields: id, type, source, risk (low, medium, high), reversible, requires_human, payload.
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
-    /// The file with the action; without one, or with -, standard input
+    /// The file with the action; by default, or with -, standard input
     file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// Which
+    /// The action
     #[arg(value_parser = action_id)]
     id: ActionId,
-    /// Only if its hash is still this one; without it, the one it has now
+    /// Approve only if the action still has this hash; by default its current one
     #[arg(long)]
     hash: Option<String>,
-    /// Fire it although it may have been fired before
+    /// Run it even though it may have run before
     #[arg(long)]
     again: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Raise {
-    /// Which
+    /// The action
     #[arg(value_parser = action_id)]
     id: ActionId,
-    /// At least this risk: low, medium or high
+    /// The new risk: low, medium or high
     #[arg(long, value_parser = risk, default_value = "low")]
     risk: Risk,
     /// It cannot be undone
     #[arg(long)]
     irreversible: bool,
-    /// A person must be asked
+    /// A person must approve it
     #[arg(long)]
     requires_human: bool,
-    /// Why
+    /// The reason
     #[arg(long)]
     reason: String,
 }
@@ -119,16 +119,16 @@ impl Command {
             Self::Show { id } => show(context, &find(context, &context.project()?, &id)?),
             Self::Approve(arguments) => arguments.run(context),
             Self::Reject { id, reason } => {
-                context.people_only("deciding about the vault")?;
+                context.people_only("deciding about vault actions")?;
                 let command = VaultCommand::Reject { id, reason, by: context.author() };
                 let action = order(context, context.project_name()?, command)?;
-                tell(context, &action, "Rejected: it will not be fired.")
+                tell(context, &action, "Rejected. The action will not run.")
             }
             Self::Raise(Raise { id, risk, irreversible, requires_human, reason }) => {
                 let by = context.author();
                 let command = VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by };
                 let action = order(context, context.project_name()?, command)?;
-                tell(context, &action, &format!("Raised; it is {} now.", action.status.as_str()))
+                tell(context, &action, &format!("Raised. The action is now {}.", action.status.as_str()))
             }
         }
     }
@@ -148,12 +148,12 @@ impl Submit {
         let action = order(context, context.project_name()?, command)?;
         let words = match action.status {
             Status::Pending => "It waits for a person.".to_owned(),
-            Status::Approved => "It is harmless enough to be fired.".to_owned(),
+            Status::Approved => "It is harmless enough to run without approval.".to_owned(),
             other @ (Status::Firing
             | Status::Fired
             | Status::Failed
             | Status::Rejected
-            | Status::Uncertain) => format!("It is {} already.", other.as_str()),
+            | Status::Uncertain) => format!("It is already {}.", other.as_str()),
         };
         tell(context, &action, &words)
     }
@@ -161,7 +161,7 @@ impl Submit {
 
 impl Approve {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        context.people_only("deciding about the vault")?;
+        context.people_only("deciding about vault actions")?;
         let project = context.project()?;
         let hash = match self.hash {
             Some(hash) => hash,
@@ -169,7 +169,7 @@ impl Approve {
         };
         let command = VaultCommand::Approve { id: self.id, hash, again: self.again, by: context.author() };
         let action = order(context, project.config.name, command)?;
-        tell(context, &action, "Approved: it is fired once.")
+        tell(context, &action, "Approved. The action runs once.")
     }
 }
 

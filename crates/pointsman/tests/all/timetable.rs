@@ -127,7 +127,7 @@ fn what_stands_in_the_way_is_remembered() {
     assert_eq!((stage.look(90), stage.look(120)), (0, 1), "that time was passed over, the next is used");
     assert_eq!(stage.skipped_because(), None);
     assert_eq!(stage.look(180), 0);
-    assert_eq!(stage.skipped_because().as_deref(), Some("nothing changed since the last run"));
+    assert_eq!(stage.skipped_because().as_deref(), Some("nothing has changed since the last run"));
     stage.standing.inputs = "b".to_owned();
     assert_eq!(stage.look(240), 1);
     // A formula that is broken is no reason to stop, and is said.

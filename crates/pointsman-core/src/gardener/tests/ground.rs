@@ -28,11 +28,8 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
         },
         ..Memory::default()
     };
-    let table = [
-        (19, false, None),
-        (20, false, Some("since anybody looked at it: 20")),
-        (500, true, Some("there is none")),
-    ];
+    let table =
+        [(19, false, None), (20, false, Some("since it was last checked: 20")), (500, true, Some("missing"))];
     for (commits, missing, words) in table {
         let found = asked(&[], &at("a", commits, missing));
         let said: Vec<String> = found.iter().map(|one| words::gardener::finding(&one.finding)).collect();
@@ -49,7 +46,7 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
     let mut memory = at("a", 20, false);
     assert_eq!(memory.refreshed_at(), None);
     let briefing = words::gardener::briefing(&asked(&[], &memory), &[]);
-    assert!(briefing.contains("looked at it: 20\n\nAGENTS.md needs no line"), "{briefing}");
+    assert!(briefing.contains("last checked: 20\n\nAGENTS.md needs no line"), "{briefing}");
     decide_all(&[], &mut memory);
     assert_eq!(memory.refreshed_at(), Some(sha("a")), "from here on it is counted");
     assert_eq!(asked(&[], &memory), [], "the same head is not asked about twice");
@@ -106,7 +103,7 @@ fn a_blocked_issue_is_looked_at_again_when_what_blocked_it_changed() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         words::gardener::finding(&found[0].finding),
-        "#3 is blocked, its task says: \"CI fails\"; it waits for #1, #7; of what it waited for, #9 is done"
+        "#3 is blocked, its task says: \"CI fails\"; it waits for #1, #7; of the issues it waited for, #9 is done"
     );
     decide_all(&all, &mut memory);
     let again = |issues: &[Issue], ground: RepositoryFacts| {

@@ -254,7 +254,7 @@ fn tries_are_limited_and_rest_between() {
     assert_eq!(play.run.wake_at(), Some(play.now.after(play.rules.first_rest * 2)), "it doubles");
     play.wakes();
     assert_eq!(play.run.nodes["w"].attempts, 3);
-    play.fails("w").is(Status::Failed, "`w` failed, and nothing follows a failure of it: broken");
+    play.fails("w").is(Status::Failed, "`w` failed, and no edge follows its failure: broken");
 }
 
 #[test]
@@ -263,7 +263,9 @@ fn what_was_reached_counts_where_the_file_says_so() {
     let mut partial = attractor(&format!("{TOOLS} w [allow_partial=true, max_retries=1] s -> w -> e"));
     partial.ends("w", retry()).wakes().ends("w", retry()).is(Status::Done, "");
     assert_eq!(partial.run.nodes["w"].outcome, Some(Verdict::PartialSuccess));
-    attractor(&format!("{TOOLS} w s -> w -> e")).ends("w", retry()).is(Status::Failed, "no tries are left");
+    attractor(&format!("{TOOLS} w s -> w -> e"))
+        .ends("w", retry())
+        .is(Status::Failed, "no attempts are left");
     let silent = |attributes: &str| {
         let mut play = attractor(&format!("{TOOLS} w [{attributes}] s -> w -> e"));
         let ticket = play.ticket("w");
@@ -351,7 +353,7 @@ fn a_circle_that_gets_nowhere_ends_with_a_reason() {
         assert_eq!(play.run.status, Status::Running);
         play.fails("w");
     }
-    play.is(Status::Failed, "`w` was entered 20 times without getting anywhere; the last time: broken");
+    play.is(Status::Failed, "`w` was entered 20 times without progress; the last time: broken");
     // A circle of nodes that take no time ends as well.
     let instant = attractor(
         "c [shape=diamond] d [shape=diamond] s -> c c -> d [condition=pass] c -> e [condition=fail] d -> c [condition=pass] d -> e [condition=fail]",

@@ -94,7 +94,7 @@ fn rules_have_the_last_word() {
             None,
             "#1 stays a prediction: it depends on #77, which is not open",
         ),
-        (None, Some(like), "\"CSV export of orders\" is not filed: it says the same as #4"),
+        (None, Some(like), "\"CSV export of orders\" is not filed: it duplicates #4"),
         (
             None,
             Some(with(action.clone(), "formula", json!("run-planner"))),
@@ -110,11 +110,7 @@ fn rules_have_the_last_word() {
             Some(with(gap(8, 5), "depends_on", json!([0]))),
             "\"Build copper 63352\" is not filed: it depends on #0, which is not open",
         ),
-        (
-            None,
-            Some(with(gap(8, 5), "title", json!("@#`\u{200b}"))),
-            "\"\" is not filed: nothing is left of its text",
-        ),
+        (None, Some(with(gap(8, 5), "title", json!("@#`\u{200b}"))), "\"\" is not filed: its text is empty"),
     ];
     for (triage, gaps, why) in refusals {
         let what = format!("{triage:?} {gaps:?}");
@@ -126,16 +122,16 @@ fn rules_have_the_last_word() {
     // Two that say the same: the first stands.
     let plan = decide(&issues, &[], &[gap(7, 5), gap(7, 4)]);
     assert_eq!((plan.deeds.len(), plan.refused.len()), (1, 1));
-    assert!(plan.refused[0].contains("it says the same as \"Build saddle"), "{:?}", plan.refused);
+    assert!(plan.refused[0].contains("it duplicates \"Build saddle"), "{:?}", plan.refused);
     let mut same = verdict(1, "backlog", 4);
     same["title"] = gap(7, 5)["title"].clone();
     same["text"] = gap(7, 5)["why"].clone();
     let plan = decide(&issues, &[same], &[gap(7, 5)]);
-    assert_eq!(plan.refused, ["#1 stays a prediction: it says the same as \"Build saddle 55433\""]);
+    assert_eq!(plan.refused, ["#1 stays a prediction: it duplicates \"Build saddle 55433\""]);
     let plan = decide(&issues, &[verdict(1, "dismiss", 0), verdict(1, "backlog", 9)], &[]);
     assert_eq!(
         (short(&plan), plan.refused),
-        (vec!["dismiss 1".to_owned()], vec!["#1 has a verdict already".to_owned()])
+        (vec!["dismiss 1".to_owned()], vec!["#1 already has a verdict".to_owned()])
     );
     let plan = decide(&issues, &[], &[with(action, "formula", json!("tidy"))]);
     assert_eq!(plan.deeds.len(), 1, "{plan:?}");
@@ -239,7 +235,7 @@ fn words_of_a_model_call_nobody_close_nothing_and_name_no_formula() {
     let (_, body) =
         words::planner::issue(&NewIssue { formula: Some("tidy".to_owned()), ..filed.clone() }, Some(12));
     assert_eq!(action::formula(&body), "tidy");
-    assert!(body.starts_with("Foreseen in #12.\n"), "{body}");
+    assert!(body.starts_with("Predicted in #12.\n"), "{body}");
     for comment in [words::planner::promoted(7, "@ann ```"), words::planner::dismissed("@ann\n~~~")] {
         assert!(comment.contains("```text\n") && dependencies::parse(&comment).is_empty(), "{comment}");
     }

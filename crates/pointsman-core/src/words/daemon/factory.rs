@@ -15,7 +15,7 @@ pub fn came_to_nothing() -> &'static str {
 
 /// In the journal: an answer that was never given. The question is asked again.
 pub fn not_heard(run: RunId, why: &str) -> String {
-    format!("run {run} was not heard: {why}")
+    format!("run {run} could not be used: {why}")
 }
 
 /// In the journal: an answer that the role cannot use.
@@ -35,7 +35,7 @@ pub fn asks_later(found: &str, why: &str) -> String {
 
 /// A role that was paused because nobody wanted its results.
 pub fn all_noise(role: Role) -> String {
-    format!("all its results were noise. To let it work again: pointsman roles resume {role}")
+    format!("all its results were noise. To let it work again, run `pointsman roles resume {role}`")
 }
 
 /// A machine that has no memory left for another session.
@@ -46,8 +46,8 @@ pub fn too_little_memory(least_mb: u64) -> String {
 /// The answer to `roles look` for a role that does not look, or is not enabled.
 pub fn does_not_look(role: Role) -> String {
     format!(
-        "the {role} does not look: only the gardener, the planner, the predictor and the supervisor look, and only if \
-         they are enabled"
+        "the {role} cannot look: only the gardener, the planner, the predictor and the supervisor can, and only if \
+            they are enabled"
     )
 }
 
@@ -78,7 +78,7 @@ pub fn deed_refused(deed: &str, error: &str) -> String {
 
 /// In the journal: a deed about an issue that was deleted or closed meanwhile.
 pub fn deed_gone(deed: &str) -> String {
-    format!("not done, because the issue is gone or closed: {deed}")
+    format!("not done, because the issue was deleted or closed: {deed}")
 }
 
 /// Tells people about a deed that the forge refuses for good.
@@ -86,7 +86,8 @@ pub fn forge_refused(project: &ProjectName, role: Role, deed: &str, error: &str)
     Notice {
         title: format!("{project}: the forge refused something that the {role} wanted to do"),
         body: format!(
-            "{}\nThe forge said: {}\nIt is not tried again. Check what the account of pointsman may do there.",
+            "{}\nThe forge said: {}\nThis will not be tried again. Check the permissions of Pointsman's account \
+                there.",
             clean_line(deed, 200),
             clean_line(error, 500)
         ),

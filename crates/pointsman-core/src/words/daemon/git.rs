@@ -32,7 +32,7 @@ pub fn no_rescue_ref(session: &str) -> String {
 
 /// A push that found its ref elsewhere than expected.
 pub fn moved_by_somebody(refname: impl Display) -> String {
-    format!("{refname} was moved by somebody else")
+    format!("somebody else moved {refname}")
 }
 
 /// A push that the server turned down.
@@ -48,7 +48,7 @@ pub fn locks_at_server(message: &str, locks: &[PathBuf]) -> String {
 
 /// A head that was pushed to no branch.
 pub fn on_no_branch(head: impl Display) -> String {
-    format!("{head} is on no branch of the forge")
+    format!("{head} is not on any branch of the forge")
 }
 
 /// The subject of the commit that keeps a task's files, and why they were saved.
@@ -63,7 +63,7 @@ pub fn found_after_crash() -> &'static str {
 
 /// The message of a commit that only shows a new session how far the work is.
 pub fn work_so_far() -> &'static str {
-    "a look at the work so far"
+    "a check of the work so far"
 }
 
 /// The message of a commit that keeps what a session left.

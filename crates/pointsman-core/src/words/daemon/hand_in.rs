@@ -7,5 +7,5 @@ pub fn not_opened_yet(why: &str) -> String {
 
 /// A run whose changes cannot be told from what was there before it.
 pub fn no_base() -> &'static str {
-    "the commit that the run began from is not recorded"
+    "the commit that the run started from is not recorded"
 }

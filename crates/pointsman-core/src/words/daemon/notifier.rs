@@ -29,15 +29,15 @@ pub fn no_such_action() -> &'static str {
 
 /// A notice for a way of telling that is not configured any more.
 pub fn not_told_this_way() -> &'static str {
-    "it is not told in this way any more"
+    "this notifier is no longer used for it"
 }
 
 /// A notice that is too old to be of use.
 pub fn told_too_late() -> &'static str {
-    "it could not be told for three days"
+    "it could not be delivered for three days"
 }
 
 /// A notice that gave way to more urgent or newer ones.
 pub fn too_many_waited() -> &'static str {
-    "too many notices waited"
+    "too many notices were waiting"
 }

@@ -47,7 +47,7 @@ pub fn no_layers() -> &'static str {
 
 /// The forwarder inside a sandbox does not start.
 pub fn no_forwarder() -> &'static str {
-    "the way from the sandbox to the network proxy cannot be opened"
+    "the connection from the sandbox to the network proxy cannot be opened"
 }
 
 /// The rights of Landlock cannot be taken on, on a kernel that has it.

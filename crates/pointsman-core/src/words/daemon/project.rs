@@ -7,7 +7,7 @@ use crate::ids::ProjectName;
 
 /// A configuration file that is not read because of its size.
 pub fn config_too_large(path: &Path) -> String {
-    format!("{} is too large for a configuration", path.display())
+    format!("{} is too large for a configuration file", path.display())
 }
 
 /// A file that the system does not let us read.
@@ -35,7 +35,7 @@ pub fn settings_refused(name: &ProjectName, why: impl Display) -> String {
 
 /// A project that was removed while something was done for it.
 pub fn not_served_any_more() -> &'static str {
-    "the project is not served any more"
+    "the project is no longer served"
 }
 
 /// A plain repository without an address.

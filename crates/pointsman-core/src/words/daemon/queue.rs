@@ -20,7 +20,7 @@ pub fn not_a_branch(name: &str) -> String {
 
 /// The main branch, which cannot land on itself.
 pub fn is_main(branch: impl Display) -> String {
-    format!("{branch} is the branch that others land on")
+    format!("{branch} is the branch that the others land on")
 }
 
 /// Stands in a log between a green run and the red one before it.
@@ -35,7 +35,7 @@ pub fn entry_is_main() -> &'static str {
 
 /// A branch that nobody has.
 pub fn no_branch_anywhere(branch: impl Display) -> String {
-    format!("there is no branch {branch}, neither here nor at the forge")
+    format!("there is no branch {branch}, neither here nor on the forge")
 }
 
 /// A branch that began somewhere else.
@@ -51,14 +51,14 @@ pub fn already_on_main(branch: impl Display, main: impl Display) -> String {
 /// A branch of which the forge has commits that would be lost.
 pub fn forge_is_ahead(branch: impl Display, there: &Sha) -> String {
     format!(
-        "the forge's {branch} has commits that yours does not have ({}): pull them, or push yours there first",
+        "the forge's {branch} has commits that yours lacks ({}): pull them, or push yours there first",
         there.short()
     )
 }
 
 /// A project whose main branch is on a server.
 pub fn sync_elsewhere(main: impl Display) -> String {
-    format!("this project's forge is on a server: `git push origin {main}` brings your commits there")
+    format!("this project's forge is on a server; to push your commits there, run `git push origin {main}`")
 }
 
 /// A checkout without a main branch.
@@ -75,21 +75,21 @@ pub fn diverged(main: impl Display) -> String {
 
 /// A branch that somebody pushed to at the same time.
 pub fn moved_meanwhile(branch: impl Display) -> String {
-    format!("{branch} moved at the forge in the meantime: try again")
+    format!("{branch} moved on the forge in the meantime; try again")
 }
 
 /// A branch that an agent works on.
 pub fn enters_by_itself(branch: &str, issue: Number, state: State) -> String {
     format!(
-        "{branch} belongs to the task of issue #{issue}, which is {state}: it enters the merge queue by itself when it \
-         is green and approved"
+        "{branch} belongs to the task of issue #{issue}, which is {state}; it enters the merge queue by itself once \
+            it is green and approved"
     )
 }
 
 /// An entry that only its task can take out.
 pub fn leaves_with_task(entry: EntryId, issue: Number) -> String {
     format!(
-        "entry {entry} belongs to the task of issue #{issue}: `pointsman task pause {issue}` takes both out"
+        "entry {entry} belongs to the task of issue #{issue}; to remove both, run `pointsman task pause {issue}`"
     )
 }
 
@@ -100,12 +100,12 @@ pub fn replaced_by(head: &Sha) -> String {
 
 /// The reason of an entry that a person removed.
 pub fn taken_out_by(person: &str) -> String {
-    format!("taken out by {}", clean_line(person, 100))
+    format!("removed by {}", clean_line(person, 100))
 }
 
 /// The reason of an entry that was removed while it was tested.
 pub fn taken_out() -> &'static str {
-    "it was taken out of the queue"
+    "it was removed from the queue"
 }
 
 /// The reason of an entry whose task went on to something else.
@@ -130,7 +130,7 @@ pub fn waits_for(branch: &str, files: &[String]) -> String {
 
 /// Several branches together that an entry waits for.
 pub fn waits_for_those_ahead(files: &[String]) -> String {
-    format!("waits for those ahead: they change {} too", some(files))
+    format!("waits for those ahead, which also change {}", some(files))
 }
 
 fn some(files: &[String]) -> String {
@@ -168,12 +168,12 @@ pub fn ci_did_not_run(error: impl Display) -> String {
 
 /// The log in place of checks that never came to an end.
 pub fn no_check_in_time() -> &'static str {
-    "no check of the commit came to an end in time\n"
+    "no check of the commit finished in time\n"
 }
 
 /// A candidate that cannot be tested, because its branch cannot be pushed.
 pub fn candidate_not_pushed(why: impl Display) -> String {
-    format!("the forge did not take the candidate: {why}")
+    format!("the forge did not accept the candidate: {why}")
 }
 
 /// A commit on main, as an alarm names it.
@@ -197,11 +197,11 @@ pub fn pushed_past_queue(commits: &[Commit<'_>], why: &str) -> String {
 
 /// Commits that reached main without the queue.
 pub fn past_queue(commits: &[Commit<'_>]) -> String {
-    format!("{} commit(s) reached main past the queue: {}", commits.len(), named(commits))
+    format!("{} commit(s) reached main without the merge queue: {}", commits.len(), named(commits))
 }
 
 fn stops(reason: &str) -> String {
-    format!("{reason}. Look, then: pointsman merge-queue resume")
+    format!("{reason}. Check it, then run `pointsman merge-queue resume`")
 }
 
 fn named(commits: &[Commit<'_>]) -> String {
@@ -260,14 +260,14 @@ mod tests {
         assert_eq!(
             pushed_past_queue(&[commit; 6], "nobody knows whose they are"),
             format!(
-                "6 commit(s) reached main past the queue: {} and 1 more, and nobody knows whose they are. Look, then: pointsman merge-queue resume",
+                "6 commit(s) reached main without the merge queue: {} and 1 more, and nobody knows whose they are. Check it, then run `pointsman merge-queue resume`",
                 vec![format!("{} “fix” by Ann", sha.short()); 5].join(", ")
             )
         );
         assert_eq!(
             main_was_rewritten(&sha, &[]),
             format!(
-                "main was rewound or replaced: {} is no longer in it. Look, then: pointsman merge-queue resume",
+                "main was rewound or replaced: {} is no longer in it. Check it, then run `pointsman merge-queue resume`",
                 sha.short()
             )
         );

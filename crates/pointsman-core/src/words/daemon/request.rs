@@ -62,7 +62,7 @@ pub fn not_served(project: &ProjectName) -> String {
 
 /// A pull request that no agent works on.
 pub fn pull_request_without_task(pr: Number) -> String {
-    format!("pull request {pr} belongs to no task that is under way")
+    format!("pull request {pr} does not belong to a task in progress")
 }
 
 /// A pull request whose task is not ready for a merge.

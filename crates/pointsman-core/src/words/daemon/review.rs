@@ -36,5 +36,5 @@ pub fn unusable_result(why: &str) -> String {
 
 /// A pull request that the forge does not know any more.
 pub fn pull_request_is_gone(pr: Number) -> String {
-    format!("pull request #{pr} is gone")
+    format!("pull request #{pr} no longer exists")
 }

@@ -22,7 +22,7 @@ pub fn refused(run: RunId, why: &str) -> String {
 
 /// A run of the same formula that has not ended.
 pub fn under_way(run: RunId, formula: &str) -> String {
-    format!("run {run} of {formula} is under way: one at a time")
+    format!("run {run} of {formula} is in progress, and only one may run at a time")
 }
 
 /// The reason why nobody starts a run of such a formula by hand, and what to do instead. `about` tells that the run has
@@ -31,10 +31,10 @@ pub fn starts_by_itself(occasion: Occasion, about: bool) -> Option<&'static str>
     match (occasion, about) {
         (Occasion::Issue, _) => Some("issues are implemented by tasks: label one backlog"),
         (Occasion::PullRequest, false) => {
-            Some("pull requests are reviewed without an order: set roles.review.enabled = true")
+            Some("pull requests are reviewed automatically: set roles.review.enabled = true")
         }
         (Occasion::VaultAction, false) => {
-            Some("vault actions are looked at without an order: set roles.vault.enabled = true")
+            Some("vault actions are examined automatically: set roles.vault.enabled = true")
         }
         (Occasion::PullRequest | Occasion::VaultAction, true) | (Occasion::Order | Occasion::Time, _) => None,
     }
@@ -42,12 +42,12 @@ pub fn starts_by_itself(occasion: Occasion, about: bool) -> Option<&'static str>
 
 /// An issue that the forge does not know any more.
 pub fn issue_is_gone(issue: Number) -> String {
-    format!("issue #{issue} is gone")
+    format!("issue #{issue} no longer exists")
 }
 
 /// An action that was changed or removed before anybody looked at it.
 pub fn vault_action_is_gone(action: &ActionId) -> String {
-    format!("the vault action {action} is gone")
+    format!("vault action {action} no longer exists")
 }
 
 /// A failed run that left no reason, as its issue is told.

@@ -13,7 +13,7 @@ pub fn no_program() -> &'static str {
 
 /// A parent process that has ended, so that nobody would end the program with it.
 pub fn parent_is_gone() -> &'static str {
-    "the process that should keep the session is gone"
+    "the process that keeps the session has ended"
 }
 
 /// A program that the system does not start.
@@ -23,7 +23,7 @@ pub fn cannot_start(program: &str, error: impl Display) -> String {
 
 /// On the terminal: the files of the session before this one are there, but not committed.
 pub fn nothing_committed(why: impl Display) -> String {
-    format!("pointsman: nothing was committed for the session before this one: {why}")
+    format!("pointsman: the previous session's work was not committed: {why}")
 }
 
 /// The end of a set-up, with the hosts that its sandbox refused.
@@ -31,7 +31,7 @@ pub fn setup_ended(end: impl Display, refused: &[String]) -> String {
     match refused {
         [] => end.to_string(),
         hosts => format!(
-            "{end}; its sandbox refused {}: list them in sandbox.ci_hosts if it needs them",
+            "{end}; its sandbox refused {}; if it needs them, list them in sandbox.ci_hosts",
             hosts.join(", ")
         ),
     }
@@ -39,12 +39,12 @@ pub fn setup_ended(end: impl Display, refused: &[String]) -> String {
 
 /// All ports of the range are taken.
 pub fn no_free_ports(range: PortRange) -> String {
-    format!("no ports of {range} are free: other tasks or programs have them")
+    format!("no ports in {range} are free: other tasks or programs use them")
 }
 
 /// A session that did not live until it was first looked for.
 pub fn gone_at_once() -> &'static str {
-    "the session was gone as soon as it was started"
+    "the session ended as soon as it had started"
 }
 
 /// A phase file that somebody else has put something in place of.
@@ -86,8 +86,8 @@ pub fn program_trouble(program: &str, trouble: &ProgramTrouble<'_>, main: &str, 
              Commit it and run `pointsman sync`; {again}"
         ),
         ProgramTrouble::TreeIsOlder => format!(
-            "the agent program {program} is on {main}, but the tree of this task is older. To begin again from today's \
-             {main}, run `pointsman task restart {issue} --fresh`"
+            "the agent program {program} is on {main}, but the tree of this task is older. To start over from the \
+                current {main}, run `pointsman task restart {issue} --fresh`"
         ),
         ProgramTrouble::NotExecutable(path) => program_not_executable(path),
         ProgramTrouble::NotExecutableInTree => format!(
@@ -100,23 +100,23 @@ pub fn program_trouble(program: &str, trouble: &ProgramTrouble<'_>, main: &str, 
 
 /// A file that is there and that nobody may run.
 pub fn program_not_executable(path: &Path) -> String {
-    format!("the agent program {} is not executable: run `chmod +x {}`", path.display(), path.display())
+    format!("the agent program {} is not executable; run `chmod +x {}`", path.display(), path.display())
 }
 
 /// A script whose interpreter is not there.
 pub fn no_interpreter(path: &Path, interpreter: &str) -> String {
     format!(
-        "the agent program {} cannot be run: its first line names {interpreter}, which is not installed",
+        "the agent program {} cannot run: its first line names {interpreter}, which is not installed",
         path.display()
     )
 }
 
 /// A linked worktree, whose branch is in our own repository.
 pub fn linked_is_kept() -> &'static str {
-    "a task with a linked worktree cannot begin anew; set dev.worktree to \"private\" first"
+    "a task with a linked worktree cannot start over; first set dev.worktree to \"private\""
 }
 
 /// The first line of a phase file that names no phase.
 pub fn no_phase(line: &str) -> String {
-    format!("`{line}` is no phase")
+    format!("`{line}` is not a phase")
 }

@@ -19,7 +19,7 @@ pub fn refused(action: &ActionId, why: &str) -> String {
 
 /// An id that was used before, for something else.
 pub fn id_is_taken(action: &ActionId) -> String {
-    format!("the id {action} belongs to another action: take a new one")
+    format!("the id {action} belongs to another action; choose a new one")
 }
 
 /// A submitted file in an encoding that we do not read.
@@ -29,7 +29,7 @@ pub fn not_utf8() -> &'static str {
 
 /// A type that was taken out of the configuration after the action was submitted.
 pub fn no_handler(kind: &str) -> String {
-    format!("nothing handles the type {kind} any more")
+    format!("the type {kind} no longer has a handler")
 }
 
 /// A handler with an empty command.
@@ -70,7 +70,7 @@ pub fn handler_failed(end: impl Display, last_line: &str) -> String {
 
 /// A handler that may have done its work, or not.
 pub fn handler_was_ended(end: impl Display) -> String {
-    format!("its handler was ended before it could say what came of it ({end})")
+    format!("its handler was stopped before it could report a result ({end})")
 }
 
 /// A handler's address that is none, and why.
@@ -95,12 +95,12 @@ pub fn no_address() -> &'static str {
 
 /// An action that the vault's agent gave no opinion on, and why. A person is asked.
 pub fn no_opinion(why: &str) -> String {
-    format!("it could not say what it thinks: {why}")
+    format!("it could not give an opinion: {why}")
 }
 
 /// A vault agent that was switched off meanwhile.
 pub fn look_is_off() -> &'static str {
-    "roles.vault.enabled is not set any more"
+    "roles.vault.enabled is no longer set"
 }
 
 /// An action that waits until another one was looked at.

@@ -30,7 +30,7 @@ pub(super) fn check(context: &Context, project: &Project) -> Check {
         }
     };
     if silent.is_empty() {
-        return Check::ok(ID, "every session of Claude Code was heard through its hooks");
+        return Check::ok(ID, "the hooks of every Claude Code session have reported");
     }
     let names: Vec<&str> = silent.iter().map(|row| row.session.as_str()).collect();
     let detail = format!(
@@ -41,11 +41,10 @@ pub(super) fn check(context: &Context, project: &Project) -> Check {
     why.sort();
     why.dedup();
     if why.is_empty() {
-        let fix =
-            "pointsman session attach N shows whether Claude Code started at all, or stands at a dialog";
-        return Check::fail(ID, format!("{detail}; nothing in its settings says why"), fix);
+        let fix = "run `pointsman session attach N` to see whether Claude Code started, or shows a dialog";
+        return Check::fail(ID, format!("{detail}; its settings do not explain why"), fix);
     }
-    let fix = "change that, then pointsman session stop N: the next session is heard";
+    let fix = "change that, then run `pointsman session stop N`; the next session will report";
     Check::fail(ID, format!("{detail}; {}", why.join("; ")), fix)
 }
 
@@ -69,7 +68,7 @@ fn reasons(context: &Context, project: &Project, row: &SessionRow) -> Vec<String
     let command = config.command(Task::ROLE);
     let mut why = Vec::new();
     if command.iter().any(|word| word == "--settings" || word.starts_with("--settings=")) {
-        why.push("--settings in [agent] command replaces ours".to_owned());
+        why.push("--settings in [agent] command replaces the settings of Pointsman".to_owned());
     }
     if command.iter().any(|word| word == "--bare") {
         why.push("--bare in [agent] command turns hooks off".to_owned());
@@ -103,7 +102,7 @@ fn broken(settings: &Path) -> Option<String> {
         Some(rest) => rest.split_once('\'').map_or(rest, |(program, _)| program),
         None => command.split_once(' ').map_or(&*command, |(program, _)| program),
     };
-    (!Path::new(program).is_file()).then(|| format!("the hooks call {program}, which is not there any more"))
+    (!Path::new(program).is_file()).then(|| format!("the hooks call {program}, which no longer exists"))
 }
 
 fn read(path: &Path) -> Option<Value> {

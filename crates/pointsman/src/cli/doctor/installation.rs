@@ -49,10 +49,10 @@ fn terminals(context: &Context) -> Option<Check> {
 /// What is stored of tasks, runs, actions and roles can be read.
 fn snapshots(context: &Context) -> Vec<Check> {
     const ID: &str = "unreadable";
-    const FIX: &str = "start the program that wrote it, or go back to a copy of the database";
+    const FIX: &str = "start the version that wrote it, or restore a backup of the database";
     let Ok(store) = Store::open_for_command(&context.paths.database()) else { return Vec::new() };
     match store.unreadable() {
-        Ok(found) if found.is_empty() => vec![Check::ok(ID, "everything that is stored can be read")],
+        Ok(found) if found.is_empty() => vec![Check::ok(ID, "every stored record can be read")],
         Ok(found) => found.iter().map(|one| Check::fail(ID, words::reason::unreadable(one), FIX)).collect(),
         Err(error) => vec![Check::fail(ID, chain(error), FIX)],
     }
@@ -63,7 +63,7 @@ fn directory(id: &'static str, dir: &Path, fix: &str) -> Check {
     let nearest = nearest(dir);
     match tempfile::Builder::new().prefix(".pointsman-doctor-").tempfile_in(nearest) {
         Ok(_) if nearest == dir => Check::ok(id, format!("{} can be written", dir.display())),
-        Ok(_) => Check::ok(id, format!("{} can be made", dir.display())),
+        Ok(_) => Check::ok(id, format!("{} can be created", dir.display())),
         Err(error) => Check::fail(id, format!("{} cannot be written: {error}", nearest.display()), fix),
     }
 }
@@ -85,7 +85,7 @@ fn runtime(context: &Context) -> Check {
 
 fn space(dir: &Path) -> Check {
     const ID: &str = "disk";
-    const FIX: &str = "make room, or set POINTSMAN_STATE_DIR to a larger disk";
+    const FIX: &str = "free some space, or set POINTSMAN_STATE_DIR to a larger disk";
     match rustix::fs::statvfs(nearest(dir)) {
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -93,7 +93,7 @@ fn space(dir: &Path) -> Check {
                 format!("{:.1} GiB free on {}", free as f64 / (1u64 << 30) as f64, filesystem(nearest(dir)));
             if free < FEW_BYTES { Check::warn(ID, detail, FIX) } else { Check::ok(ID, detail) }
         }
-        Err(error) => Check::warn(ID, format!("cannot look at {}: {error}", dir.display()), FIX),
+        Err(error) => Check::warn(ID, format!("cannot inspect {}: {error}", dir.display()), FIX),
     }
 }
 
@@ -119,15 +119,18 @@ fn daemon(context: &Context) -> Check {
         Err(client::Error::Broken(error)) => Check::fail(
             ID,
             format!("it does not answer: {error}"),
-            "look at its log; pointsman down, pointsman up",
+            "read its log, then restart it with `pointsman down` and `pointsman up`",
         ),
         Err(client::Error::NotRunning) if !context.paths.lock().exists() => Check::ok(ID, "not running"),
         Err(client::Error::NotRunning) => match DaemonLock::acquire(&context.paths.lock()) {
             Ok(_) => Check::ok(ID, "not running"),
             Err(lock::Error::Held { pid_hint, .. }) => {
                 let pid = pid_hint.map_or_else(String::new, |pid| format!(" by process {pid}"));
-                let detail = format!("the lock is held{pid}, but nobody listens: it starts, stops, or hangs");
-                Check::warn(ID, detail, "wait a moment; if it stays, end that process")
+                let detail = format!(
+                    "the lock is held{pid}, but no daemon answers: it is starting, stopping or \
+                    hanging"
+                );
+                Check::warn(ID, detail, "wait a moment; if this persists, end that process")
             }
             Err(error @ lock::Error::File { .. }) => {
                 Check::fail(ID, chain(error), format!("make {} yours", context.paths.lock().display()))
@@ -146,13 +149,13 @@ fn database(context: &Context) -> Check {
     };
     match look() {
         Ok(detail) => Check::ok(ID, detail),
-        Err(store::Error::Missing { .. }) => Check::ok(ID, "not made yet"),
+        Err(store::Error::Missing { .. }) => Check::ok(ID, "not created yet"),
         Err(error @ store::Error::TooOld { .. }) => Check::warn(ID, chain(error), "pointsman up"),
         Err(error @ store::Error::TooNew { .. }) => {
-            Check::fail(ID, chain(error), "use the newer pointsman that wrote it")
+            Check::fail(ID, chain(error), "use the newer version of Pointsman that wrote it")
         }
         Err(error) => {
-            Check::fail(ID, chain(error), "move the file away and restore a copy; nothing else is lost")
+            Check::fail(ID, chain(error), "move the file away and restore a backup; nothing else is lost")
         }
     }
 }

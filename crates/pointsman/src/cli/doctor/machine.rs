@@ -69,7 +69,7 @@ fn tmux_server() -> Check {
     match start() {
         Ok(()) => Check::ok(ID, "a private tmux server starts"),
         Err(error) => {
-            Check::fail(ID, chain(error), "tmux itself must work first: tmux -L test new-session -d")
+            Check::fail(ID, chain(error), "make tmux itself work first: tmux -L test new-session -d")
         }
     }
 }
@@ -119,6 +119,6 @@ fn pidfd() -> Check {
     };
     match watch() {
         Ok(()) => Check::ok(ID, "ended processes are noticed at once"),
-        Err(error) => Check::fail(ID, chain(error), "Linux 5.3 or newer with /proc is needed"),
+        Err(error) => Check::fail(ID, chain(error), "this needs Linux 5.3 or newer, with /proc"),
     }
 }

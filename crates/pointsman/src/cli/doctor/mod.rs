@@ -22,21 +22,21 @@ use super::failure::{Code, Failure};
 use super::{agent, style};
 use crate::project::Project;
 
-/// Check everything that Pointsman needs, and tell how to fix what is wrong
+/// Check everything that Pointsman needs, and say how to fix what is wrong
 ///
-/// At the end a task goes its whole way in a throw-away copy of the project: a working tree, a session inside the sandbox, a message
-/// and an answer, CI, and the landing. A script plays the agent, so this costs nothing but time. Exit code 1 if a check fails; a
-/// warning is no failure.
+/// At the end, a task runs from start to finish in a throw-away copy of the project: a working tree, a session inside
+/// the sandbox, a message and an answer, CI, and the landing. A script plays the agent, so no tokens are spent. Exits
+/// with 1 if a check fails; warnings do not count as failures.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman doctor\n  \
     pointsman doctor --agent    # with one real turn of your agent\n  \
     pointsman doctor --quick --json | jq '.checks[] | select(.status != \"ok\")'")]
 pub(crate) struct Arguments {
-    /// Make one real turn with the project's agent as well; this costs a few tokens (pointsman agent check)
+    /// Also run one real turn with the project's agent, which costs a few tokens (see pointsman agent check)
     #[arg(long)]
     agent: bool,
-    /// Leave out the way of a task
+    /// Skip the task in the copy
     #[arg(long, conflicts_with = "agent")]
     quick: bool,
 }

@@ -26,8 +26,10 @@ pub(super) fn checks(context: &Context, project: &Project) -> Vec<Check> {
         checks.push(with_backlog(context, project, *kind, check));
     }
     if config.notify.quiet_hours.is_some() && SystemZone::find(config.quiet_zone()).is_none() {
-        let detail =
-            format!("this system knows no time zone {}: quiet hours hold in UTC", config.quiet_zone());
+        let detail = format!(
+            "this system does not know the time zone {}, so quiet hours are in UTC",
+            config.quiet_zone()
+        );
         checks.push(Check::warn("quiet_hours", detail, "correct notify.timezone, or install tzdata"));
     }
     checks
@@ -42,7 +44,7 @@ fn matrix(context: &Context, project: &Project) -> Check {
             return Check::fail(
                 ID,
                 chain(error),
-                "give the token as [matrix] says; see docs/notifications.md",
+                "provide the token as configured in [matrix]; see docs/notifications.md",
             );
         }
     };
@@ -50,9 +52,9 @@ fn matrix(context: &Context, project: &Project) -> Check {
         Err(error) => Check::fail(ID, chain(error), "check matrix.homeserver, matrix.room and its token"),
         Ok(there) => {
             let people = match config.matrix.people.len() {
-                0 => "nobody is listened to (matrix.people)".to_owned(),
-                1 => "one person is listened to".to_owned(),
-                n => format!("{n} people are listened to"),
+                0 => "nobody may give commands (matrix.people)".to_owned(),
+                1 => "one person may give commands".to_owned(),
+                n => format!("{n} people may give commands"),
             };
             let host = matrix.host();
             let total = host.counts().total();
@@ -60,7 +62,10 @@ fn matrix(context: &Context, project: &Project) -> Check {
             let name = host.name();
             Check::ok(
                 ID,
-                format!("we are `{}` in {}; {people}; {name} answers in {average} ms", there.me, there.room),
+                format!(
+                    "logged in as `{}` in {}; {people}; {name} answers in {average} ms",
+                    there.me, there.room
+                ),
             )
         }
     }
@@ -69,12 +74,15 @@ fn matrix(context: &Context, project: &Project) -> Check {
 fn webhook(context: &Context, project: &Project) -> Check {
     const ID: &str = "webhook";
     match context.webhook(&project.config) {
-        Ok(hook) => {
-            Check::ok(ID, format!("{} is called; pointsman notify test tries it", hook.host().name()))
-        }
-        Err(error) => {
-            Check::fail(ID, chain(error), "give the address as [webhook] says; see docs/notifications.md")
-        }
+        Ok(hook) => Check::ok(
+            ID,
+            format!("{} will be called; to try it, run `pointsman notify test`", hook.host().name()),
+        ),
+        Err(error) => Check::fail(
+            ID,
+            chain(error),
+            "provide the address as configured in [webhook]; see docs/notifications.md",
+        ),
     }
 }
 
@@ -85,7 +93,7 @@ fn desktop(project: &Project) -> Check {
         None => Check::fail(
             ID,
             format!("{} is not found", desktop::PROGRAM),
-            "install libnotify-bin, or take desktop out of notify.to",
+            "install libnotify-bin, or remove desktop from notify.to",
         ),
     }
 }
@@ -104,7 +112,7 @@ fn with_backlog(context: &Context, project: &Project, kind: NotifierKind, check:
         let mut lines: Vec<String> = of_this.collect();
         if let (true, Some(oldest)) = (lines.is_empty() && waiting.pending > 0, waiting.oldest) {
             let since = words::rough(time::now().since(oldest));
-            lines.push(format!("{} notices wait, the oldest for {since}", waiting.pending));
+            lines.push(format!("{} notices are waiting, the oldest for {since}", waiting.pending));
         }
         if waiting.dropped > 0 {
             lines.push(format!("{} notices were dropped so far", waiting.dropped));
@@ -118,7 +126,7 @@ fn with_backlog(context: &Context, project: &Project, kind: NotifierKind, check:
             Check::warn(
                 &check.id,
                 detail,
-                "pointsman notify list tells which; a running daemon tries again by itself",
+                "`pointsman notify list` shows them; a running daemon tries again by itself",
             )
         }
         Err(failure) => Check::warn(

@@ -126,7 +126,7 @@ fn supported(project: &Project) -> Check {
         return Check::fail(ID, why, "edit [people] of the machine's file");
     }
     match project.config.unsupported().as_slice() {
-        [] => Check::ok(ID, "this version can do all that the configuration asks for"),
+        [] => Check::ok(ID, "this version supports everything that the configuration asks for"),
         missing => Check::fail(ID, missing.join("; "), format!("edit {}", project.config_path.display())),
     }
 }
@@ -179,7 +179,7 @@ fn phase_dir(project: &Project) -> Check {
         Err(error) => Check::fail(
             ID,
             format!("{} cannot be written: {error}", dir.display()),
-            "make it, or set [dev] phase_dir",
+            "create it, or set [dev] phase_dir",
         ),
     }
 }
@@ -188,7 +188,7 @@ fn forge(context: &Context, project: &Project) -> Check {
     const ID: &str = "forge";
     let dir = context.paths.project(&project.config.name).forge_repository();
     if !dir.is_dir() {
-        let detail = format!("{} is not made yet", dir.display());
+        let detail = format!("{} has not been created yet", dir.display());
         return Check::warn(ID, detail, format!("pointsman project add {}", project.checkout().display()));
     }
     let branch = &project.config.primary_branch;
@@ -226,7 +226,7 @@ fn halted(context: &Context) -> Check {
     const ID: &str = "halted";
     match daemon::halt::in_force(&context.paths) {
         None => Check::ok(ID, "work is not halted"),
-        Some(_) => Check::warn(ID, "all work is halted; nothing starts", "to let it go on: pointsman resume"),
+        Some(_) => Check::warn(ID, "all work is halted; nothing starts", "to continue: pointsman resume"),
     }
 }
 
@@ -250,17 +250,17 @@ fn leftovers(context: &Context, project: &ProjectName) -> Check {
         let sessions = context.paths.project(project).root().join("sessions");
         for (session, left) in daemon::left_behind(&sessions) {
             if !live.iter().any(|row| row.session == session) {
-                found.push(format!("processes {left:?} of {session}, which has ended"));
+                found.push(format!("processes {left:?} are left of {session}, which has ended"));
             }
         }
         Ok(found)
     };
     match look() {
-        Ok(found) if found.is_empty() => Check::ok(ID, "everything that runs belongs to a session on record"),
+        Ok(found) if found.is_empty() => Check::ok(ID, "every running process belongs to a known session"),
         Ok(found) => Check::warn(
             ID,
-            format!("not on record: {}", found.join(", ")),
-            "a running daemon clears them up: pointsman up",
+            format!("unknown: {}", found.join(", ")),
+            "a running daemon removes them: pointsman up",
         ),
         Err(error) => Check::warn(ID, chain(error), "pointsman doctor again, when tmux works"),
     }

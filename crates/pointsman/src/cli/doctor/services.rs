@@ -45,7 +45,7 @@ fn server(forge: &dyn ServerForge, branch: &str) -> Check {
 fn woodpecker(ci: &Woodpecker) -> Check {
     match ci.pipelines() {
         Ok(pipelines) => {
-            let detail = format!("{}; {} pipelines of late", round_trip(ci.host()), pipelines.len());
+            let detail = format!("{}; {} recent pipelines", round_trip(ci.host()), pipelines.len());
             clock(CI, detail, ci.host())
         }
         Err(error) => Check::fail(CI, chain(error), "check woodpecker.url, woodpecker.repo_id and its token"),
@@ -53,11 +53,11 @@ fn woodpecker(ci: &Woodpecker) -> Check {
 }
 
 fn no_token(id: &'static str, error: anyhow::Error) -> Check {
-    Check::fail(id, chain(error), "give the token as the configuration says; see docs/forges.md")
+    Check::fail(id, chain(error), "provide the token as configured; see docs/forges.md")
 }
 
 fn in_the_way(error: &Error) -> Check {
-    Check::fail(FORGE, error.to_string(), "see docs/forges.md for the accounts and their rights")
+    Check::fail(FORGE, error.to_string(), "see docs/forges.md for the accounts and their permissions")
 }
 
 /// Who we are there, how quickly it answers, and how often it may still be asked.
@@ -65,7 +65,7 @@ fn account_and_limits(forge: &dyn ServerForge, host: &Host) -> String {
     let left = host
         .rate_limit()
         .map_or(String::new(), |rate| format!("; {} of {} requests are left", rate.remaining, rate.limit));
-    format!("we are `{}`; {}{left}", forge.me(), round_trip(host))
+    format!("logged in as `{}`; {}{left}", forge.me(), round_trip(host))
 }
 
 fn round_trip(host: &Host) -> String {
@@ -79,8 +79,8 @@ fn clock(id: &'static str, detail: String, host: &Host) -> Check {
         0 => Check::ok(id, detail),
         ahead => Check::warn(
             id,
-            format!("{detail}; its clock differs from ours by {ahead} s, which is allowed for"),
-            "set the clocks of both machines by NTP",
+            format!("{detail}; its clock differs from ours by {ahead} s, which is taken into account"),
+            "synchronise the clocks of both machines with NTP",
         ),
     }
 }

@@ -184,7 +184,7 @@ pub(super) fn embedded(context: &Context, project: &Project) -> Vec<Check> {
         Err(error) => Check::fail(
             "forge_database",
             chain(error),
-            "move the file away and restore a copy; it has the issues and pull requests",
+            "move the file away and restore a backup; it contains the issues and pull requests",
         ),
     };
     vec![push, opened]

@@ -24,10 +24,10 @@ use super::failure::Failure;
 use input::{Input, Payload};
 use log::Log;
 
-/// Take an event of Claude Code, as its hooks call it
+/// Handle an event of Claude Code; its hooks call this
 ///
-/// EVENT is one of Claude's names in any case, or on-stop, on-idle, session-start. The event's JSON is read from standard
-/// input. Always ends with exit code 0, except watch and wake, which wake an idle session with 2.
+/// EVENT is one of Claude's event names in any case, or on-stop, on-idle, session-start. The event's JSON is read from
+/// standard input. The exit code is always 0, except that watch and wake exit with 2 to wake an idle session.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman hook on-stop")]
 pub(crate) struct Arguments {
@@ -127,7 +127,7 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
         .and_then(|dir| std::path::absolute(dir).ok())
         .or_else(|| std::env::current_dir().ok());
     let Some(dir) = dir else {
-        log.line("neither CLAUDE_PROJECT_DIR nor the event says where this is");
+        log.line("neither CLAUDE_PROJECT_DIR nor the event names the directory");
         return ExitCode::SUCCESS;
     };
     match std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty()) {

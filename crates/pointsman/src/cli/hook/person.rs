@@ -94,7 +94,7 @@ fn hand_in(call: &Call, file: &ClaimFile, claim: &Claim) {
             output::context("Stop", &words::pull_request_opened(pr, &link, found));
         }
         Err(why) => {
-            trouble(call, &words::not_done("No pull request was opened, the phase stays ready_for_pr", &why))
+            trouble(call, &words::not_done("No pull request was opened; the phase stays ready_for_pr", &why))
         }
     }
 }
@@ -140,7 +140,7 @@ fn idle(call: &Call) {
         Err(why) => return call.log.line(&why),
     };
     match (looked.pr, looked.state) {
-        (None, _) | (_, PullState::None) => call.log.line("the claimed pull request is not there"),
+        (None, _) | (_, PullState::None) => call.log.line("the pull request of the claim does not exist"),
         (Some(pr), PullState::Merged) => tell_idle(&words::merged(pr, claim.issue_number)),
         (Some(pr), PullState::Closed) => tell_idle(&words::closed_unmerged(pr)),
         (Some(pr), PullState::Open) => {
@@ -286,9 +286,9 @@ pub(super) fn ask<T: DeserializeOwned + Send + 'static>(dir: &Path, order: Claim
     match answer.recv_timeout(FORGE_LIMIT) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => {
-            Err(format!("the forge gave no answer within {} s", FORGE_LIMIT.as_secs()))
+            Err(format!("the forge did not answer within {} s", FORGE_LIMIT.as_secs()))
         }
-        Err(RecvTimeoutError::Disconnected) => Err("the forge could not be asked".to_owned()),
+        Err(RecvTimeoutError::Disconnected) => Err("the forge could not be reached".to_owned()),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn wait(run: &Path, log: &Log) -> ExitCode {
             ExitCode::from(WOKEN)
         }
         Err(error) => {
-            log.line(&format!("messages cannot be waited for: {error}"));
+            log.line(&format!("cannot wait for messages: {error}"));
             ExitCode::SUCCESS
         }
     }

@@ -25,7 +25,7 @@ const OVER: usize = 5;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Draw it again and again
+    /// Redraw it continuously
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -162,7 +162,7 @@ impl Picture {
         }
         lines.push(String::new());
         lines.push(format!(
-            "{} waiting, {} landed, {} past the queue, {} merged by people{}",
+            "{} waiting, {} landed, {} bypassed the queue, {} merged by people{}",
             self.waiting.len(),
             self.landed,
             self.line.direct_merges,

@@ -29,10 +29,10 @@ use crate::queue_view;
 
 pub(super) use trial::end_on_signal;
 
-/// The merge queue in front of the main branch
+/// Work with the merge queue in front of the main branch
 ///
-/// Branches wait in it, each is rebased (or merged, or squashed) onto the main branch without touching a working tree,
-/// tested as it will be, and landed exactly as it was tested.
+/// Each branch in the queue is rebased (or merged, or squashed) onto the main branch without touching a working tree,
+/// tested in that form, and landed exactly as it was tested.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   pointsman merge-queue add fix-login             let a branch of this checkout land
@@ -40,51 +40,51 @@ pub(super) use trial::end_on_signal;
   pointsman mq serve --repo ../shop.git --gate \"cargo test\"
                                                   a queue for any repository, without anything else")]
 pub(crate) enum Command {
-    /// List the branches that wait to land, first in line first
+    /// List the branches that wait to land, next one first
     #[command(after_help = "Example:\n  pointsman merge-queue list")]
     List(QueueSelection),
-    /// Draw the chain: what is tested on what, who waits, who was removed and why
+    /// Draw the chain: what is tested on top of what, what waits, and what was removed and why
     #[command(after_help = "Example:\n  pointsman merge-queue status --watch")]
     Status(chain::Arguments),
-    /// List all branches that were ever in the merge queue, newest last
+    /// List every branch that was ever in the merge queue, newest last
     #[command(
         after_help = "Example:\n  pointsman merge-queue history --json | jq '.[] | select(.status == \"red\")'"
     )]
     History(QueueSelection),
-    /// Let a branch land: it is taken from the checkout you are in, else from the forge
+    /// Add a branch of this checkout, or else of the forge, so that it lands
     #[command(after_help = "Examples:\n  \
         pointsman merge-queue add fix-login\n  \
         pointsman merge-queue add fix-login --priority 5 --style squash")]
     Add(Add),
-    /// Take a branch out of the merge queue; it stays as it is
+    /// Remove a branch from the merge queue; the branch itself stays as it is
     #[command(after_help = "Example:\n  pointsman merge-queue remove fix-login")]
     Remove(Remove),
     /// Land the next branch now and wait for it, also without a daemon
     Process(process::Arguments),
-    /// Show one branch with what the gate said last: the verdict, and the end of its log
+    /// Show a branch with the gate's last verdict and the end of its log
     #[command(after_help = "Example:\n  pointsman merge-queue show fix-login")]
     Show(show::Arguments),
-    /// Forget that a branch, or main, is red, and test it again
+    /// Test a branch, or main, again after it was red
     #[command(
         after_help = "Examples:\n  pointsman merge-queue retest main\n  pointsman merge-queue retest fix-login"
     )]
     Retest(Retest),
-    /// Test a branch on today's main without landing it
+    /// Test a branch on the current main without landing it
     Try(trial::Arguments),
-    /// Let nothing land until `resume`
+    /// Pause the merge queue: nothing lands until `resume`
     #[command(after_help = "Example:\n  pointsman merge-queue pause --reason \"Release day\"")]
     Pause(Pause),
-    /// Let the merge queue go on, also after an alarm
+    /// Resume the merge queue, also after an alarm paused it
     #[command(after_help = "Example:\n  pointsman merge-queue resume")]
     Resume(QueueSelection),
-    /// Run a queue for any git repository: no forge, no agents, no configuration
+    /// Run a merge queue for any git repository, without forge, agents or configuration
     Serve(serve::Arguments),
 }
 
 /// Whose queue.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct QueueSelection {
-    /// The repository of a `merge-queue serve`, instead of the project here
+    /// The repository of a `merge-queue serve`, instead of this project
     #[arg(long, value_name = "PATH_OR_URL")]
     repo: Option<String>,
 }
@@ -93,10 +93,10 @@ pub(crate) struct QueueSelection {
 pub(crate) struct Add {
     /// The branch
     branch: String,
-    /// More goes first; waiting makes urgent, so nothing starves
+    /// Higher priorities land first. Waiting raises the priority, so nothing starves
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i64,
-    /// How it lands: rebase, merge or squash; the project's way if not given
+    /// How to land it: rebase, merge or squash; by default as the project is configured
     #[arg(long, value_parser = style)]
     style: Option<MergeStyle>,
     #[command(flatten)]
@@ -123,7 +123,7 @@ pub(crate) struct Retest {
 
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// Why; shown to everybody who asks
+    /// The reason, shown to everybody who asks
     #[arg(long, default_value = "paused by a person")]
     reason: String,
     #[command(flatten)]
@@ -140,7 +140,7 @@ impl Command {
             Self::History(which) => {
                 let queue = Queue::of(context, &which)?;
                 let entries = queue.read(EntryScope::All)?;
-                list::print(&queue, &entries, "Nothing was ever in the merge queue.")
+                list::print(&queue, &entries, "Nothing has been in the merge queue yet.")
             }
             Self::Status(arguments) => arguments.run(context),
             Self::Add(add) => add.run(context),
@@ -167,8 +167,8 @@ impl Command {
                 let by = context.author();
                 let retested: Retested = queue.order(QueueCommand::Retest { what, candidates, by })?;
                 let words = match retested.entry {
-                    Some(entry) => format!("It is tested again as entry {entry}."),
-                    None => "It is tested again.".to_owned(),
+                    Some(entry) => format!("It will be tested again as entry {entry}."),
+                    None => "It will be tested again.".to_owned(),
                 };
                 queue.tell(&retested, &words)
             }
@@ -177,7 +177,7 @@ impl Command {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
                 let paused: Paused = queue.order(QueueCommand::Pause { reason })?;
-                queue.tell(&paused, "Nothing lands until: pointsman merge-queue resume")
+                queue.tell(&paused, "Nothing lands until you run `pointsman merge-queue resume`.")
             }
             Self::Resume(which) => {
                 context.people_only("steering the merge queue")?;
@@ -281,7 +281,7 @@ impl Queue {
                 None => "pointsman up".to_owned(),
             };
             self.context.out.say(format!(
-                "Nobody works on this merge queue now. This is written down; to go on: {start}"
+                "This merge queue is not being worked on now. The order is recorded; to continue, run `{start}`."
             ));
         }
         Ok(value)

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
   pointsman merge-queue process --all --repo ../shop.git
 It ends with 0 if the branch landed (with --all: if every one did), else with 1.")]
 pub(crate) struct Arguments {
-    /// Not only the next one: until nothing is left
+    /// Land every waiting branch, not only the next one
     #[arg(long)]
     all: bool,
     #[command(flatten)]

@@ -26,13 +26,13 @@ use crate::project::FILE_NAME;
 
 It runs in the foreground, prints `ready`, and ends with Ctrl-C; the merge queue stays and goes on with the next `serve`.")]
 pub(crate) struct Arguments {
-    /// The repository: a path, or an address that git can push to
+    /// The repository: a path, or a URL that git can push to
     #[arg(long, value_name = "PATH_OR_URL")]
     repo: String,
-    /// What a candidate must pass, as a line for the shell; run in a clean checkout of it
+    /// The shell command that a candidate must pass, run in a clean checkout of it
     #[arg(long, value_name = "COMMAND")]
     gate: String,
-    /// The branch that others land on
+    /// The branch that the others land on
     #[arg(long, default_value = "main")]
     branch: String,
     /// sequential, batch or speculative
@@ -41,26 +41,26 @@ pub(crate) struct Arguments {
     /// rebase, merge or squash
     #[arg(long, value_parser = word::<MergeStyle>, default_value = "rebase")]
     style: MergeStyle,
-    /// Branches tested together at most, with the strategy batch
+    /// The most branches tested together (strategy batch)
     #[arg(long, default_value_t = 8)]
     batch_size: u32,
-    /// Candidates tested at once at most, with the strategy speculative
+    /// The most candidates tested at once (strategy speculative)
     #[arg(long, default_value_t = 4)]
     depth: u32,
-    /// The gate is ended after this long
+    /// The time limit of the gate
     #[arg(long, default_value = "30m")]
     gate_timeout: String,
-    /// Hand this variable of the environment to the gate; may be given several times
+    /// Pass this environment variable to the gate; may be repeated
     #[arg(long, value_name = "NAME")]
     pass_env: Vec<String>,
     /// The sandbox around the gate: auto, require or off
     #[arg(long, value_name = "MODE", value_parser = word::<SandboxMode>, default_value = "auto")]
     sandbox: SandboxMode,
-    /// Run this line for the shell whenever a branch landed or was taken out; POINTSMAN_BRANCH, POINTSMAN_STATUS,
-    /// POINTSMAN_REASON, POINTSMAN_COMMIT and POINTSMAN_LOG tell what happened
+    /// Run this shell command whenever a branch lands or is removed; POINTSMAN_BRANCH, POINTSMAN_STATUS,
+    /// POINTSMAN_REASON, POINTSMAN_COMMIT and POINTSMAN_LOG describe the outcome
     #[arg(long, value_name = "COMMAND")]
     on_outcome: Option<String>,
-    /// How often the repository is asked whether somebody else moved the branch
+    /// How often to check whether somebody else moved the branch
     #[arg(long, default_value = "30s")]
     poll: String,
 }
@@ -70,7 +70,7 @@ impl Arguments {
         context.people_only("running a merge queue")?;
         let home = Home::of(context, &self.repo)?;
         if client::answers(&home.paths.control_socket()) {
-            return Err(Failure::refused("a queue for this repository is running already")
+            return Err(Failure::refused("a merge queue for this repository is already running")
                 .hint(format!("pointsman merge-queue status --repo {}", self.repo)));
         }
         home.paths.create()?;
@@ -89,7 +89,7 @@ impl Arguments {
     /// push, or if a push would leave it with a working tree that lies.
     fn check(&self, home: &Home) -> Result<(), Failure> {
         let Some(branch) = BranchName::new(&self.branch) else {
-            return Err(Failure::refused(format!("`{}` is not a branch name that git takes", self.branch)));
+            return Err(Failure::refused(format!("git does not accept `{}` as a branch name", self.branch)));
         };
         let git = Git::open(home.paths.state()).map_err(|error| Failure::failed(format!("{error:#}")))?;
         self.check_checkout(&git, home, &branch)?;
@@ -129,11 +129,11 @@ impl Arguments {
                     return Ok(());
                 }
                 Err(Failure::refused(format!(
-                    "{} has {branch} checked out: landing there would leave its files behind the branch",
+                    "{} has {branch} checked out; its files would not follow what lands there",
                     path.display()
                 ))
                 .hint(format!("git clone --bare {0} {0}.git, and serve that one", path.display()))
-                .hint(format!("or let it stand elsewhere: git -C {} switch --detach", path.display())))
+                .hint(format!("or detach the checkout: git -C {} switch --detach", path.display())))
             }
         }
     }
@@ -166,7 +166,7 @@ impl Arguments {
 pub(super) fn context_of(context: &Context, repo: &str) -> Result<Context, Failure> {
     let home = Home::of(context, repo)?;
     if !home.config_path().is_file() {
-        return Err(Failure::not_found(format!("no queue was ever served for {repo}"))
+        return Err(Failure::not_found(format!("no merge queue has ever served {repo}"))
             .hint(format!("pointsman merge-queue serve --repo {repo} --gate COMMAND")));
     }
     Ok(home.context(context))

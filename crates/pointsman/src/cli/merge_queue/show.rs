@@ -26,7 +26,7 @@ const BYTES: usize = 16 << 10;
 /// The arguments of `merge-queue show`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The entry's number, or a branch: the newest entry of it
+    /// The entry's number, or a branch for its newest entry
     what: String,
     #[command(flatten)]
     which: QueueSelection,

@@ -34,9 +34,9 @@ itself.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Arguments {
-    /// The branch: taken from the checkout you are in, else from the forge
+    /// The branch, from this checkout or else from the forge
     branch: String,
-    /// How it would land: rebase, merge or squash; the project's way if not given
+    /// How it would land: rebase, merge or squash; by default as the project is configured
     #[arg(long, value_parser = style)]
     style: Option<MergeStyle>,
     #[command(flatten)]

@@ -297,7 +297,7 @@ fn without_a_claim_a_merged_branch_suggests_the_next_task() {
     environment.run(&["forge", "issue", "create", "--title", "Next", "--label", "backlog"]).ok();
     pause_is_over();
     let (_, text) = context(&hook(&environment, "on-idle", "{}"));
-    assert!(text.ends_with("Next on the board: #3 Next. `/claim 3` takes it."), "{text}");
+    assert!(text.ends_with("Next on the board: #3 Next. To claim it: `/claim 3`."), "{text}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_claim_is_exclusive_and_can_be_given_back() {
     let environment = project();
     environment.run(&["claim", "9"]).code(4);
     environment.run(&["claim", "1"]).ok();
-    environment.run(&["claim", "1"]).ok().says("claimed already");
+    environment.run(&["claim", "1"]).ok().says("already claimed");
     environment.run(&["forge", "issue", "create", "--title", "Two"]).ok();
     environment.run(&["claim", "2"]).code(3).says("has claimed issue #1");
     assert_eq!(environment.json(&["release"]), json!({ "issue": 1, "released": true }));

@@ -19,7 +19,7 @@ fn what_is_installed_is_taken_out_exactly() {
     fs::write(dir.join("settings.json"), THEIRS).unwrap();
     fs::write(dir.join("commands/queue.md"), "mine").unwrap();
     for _ in 0..2 {
-        environment.run(&["claude", "install", "--project"]).ok().says("queue.md is somebody else's");
+        environment.run(&["claude", "install", "--project"]).ok().says("queue.md belongs to somebody else");
     }
     let settings: Value = serde_json::from_slice(&fs::read(dir.join("settings.json")).unwrap()).unwrap();
     let commands = settings["hooks"].to_string();
@@ -187,11 +187,11 @@ fn a_login_is_kept_for_the_daemon_alone_and_forgotten_again() {
     let kept = environment.path("state/claude-login");
     for no_token in ["", "  \n", "two words\n", "one\ntwo\n"] {
         let answer = environment.run_with_input(&["claude", "login"], no_token.as_bytes());
-        answer.code(3).says("this is no token").says("claude setup-token");
+        answer.code(3).says("this is not a token").says("claude setup-token");
         assert!(!kept.exists(), "{no_token:?}");
     }
     let answer = environment.run_with_input(&["claude", "login"], format!("{TOKEN}\n").as_bytes());
-    answer.ok().prints("").says("none of them sees it");
+    answer.ok().prints("").says("cannot see it");
     assert!(!answer.stderr.contains("nightingale"), "{answer:?}");
     assert_eq!(fs::read_to_string(&kept).unwrap(), TOKEN);
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
@@ -202,7 +202,7 @@ fn a_login_is_kept_for_the_daemon_alone_and_forgotten_again() {
     assert_eq!(said, json!({ "kept": true, "variable": "CLAUDE_CODE_OAUTH_TOKEN" }));
     environment.run(&["claude", "logout"]).ok().says("revoke it");
     assert!(!kept.exists());
-    environment.run(&["claude", "logout"]).ok().says("No token was kept");
+    environment.run(&["claude", "logout"]).ok().says("No token was stored");
     // Nobody logs in on behalf of a person.
     let mut inside = environment.command(&["claude", "login"]);
     inside.env("POINTSMAN_SESSION", "dev-shop-1.1");

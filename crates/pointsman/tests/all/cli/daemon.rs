@@ -34,7 +34,7 @@ pub(super) fn working(tasks: &Value) -> bool {
 #[test]
 fn a_task_is_seen_explained_and_steered() {
     let environment = running();
-    environment.run(&["up"]).code(3).says("running already");
+    environment.run(&["up"]).code(3).says("already running");
     environment.run(&["up", "--detach"]).ok();
     let tasks = environment.json_until(&["task", "list"], working);
     assert_eq!((&tasks[0]["issue"], &tasks[0]["title"]), (&1.into(), &"#(touch x)".into()));

@@ -86,7 +86,7 @@ fn a_doctor_says_exactly_why_an_agent_program_cannot_be_started() {
         assert!(found["fix"].as_str().unwrap().contains(fix), "{found}");
     };
     program(&environment, "agent.sh", AGENT, 0o644);
-    failing("agent", "is not executable", "chmod +x ./agent.sh, commit it and run pointsman sync");
+    failing("agent", "is not executable", "run `chmod +x ./agent.sh`, commit it and run `pointsman sync`");
     program(&environment, "agent.sh", "#!/usr/bin/no-such-shell\n", 0o755);
     failing("agent", "no-such-shell", "install /usr/bin/no-such-shell");
     // In the checkout all is well; main has another file, or none.

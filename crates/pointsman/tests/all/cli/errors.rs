@@ -173,14 +173,14 @@ fn a_changed_command_waits_until_somebody_accepts_it() {
         "pointsman.toml",
         "name = \"shop\"\ntiming.ci_timeout = \"7m\"\nreview.mode = \"none\"\nlimits.restarts = 1\n",
     );
-    environment.run(&["task", "list"]).ok().says("1 changed setting waits for your yes");
+    environment.run(&["task", "list"]).ok().says("1 changed setting waits for your approval");
     let shown = environment.run(&["config", "show", "--origin"]);
     shown.ok();
     let line = |key: &str| shown.stdout.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
     assert!(line("timing.ci_timeout").contains("\"7m\""), "{}", line("timing.ci_timeout"));
     assert!(line("limits.restarts").contains("= 1 "), "{}", line("limits.restarts"));
     let mode = line("review.mode");
-    assert!(mode.contains("\"human\"") && mode.contains("waits for your yes"), "{mode}");
+    assert!(mode.contains("\"human\"") && mode.contains("waits for your approval"), "{mode}");
     environment.run(&["project", "add", "."]).ok().says("review.mode: \"human\" → \"none\"");
     let after = environment.run(&["config", "show"]);
     assert!(

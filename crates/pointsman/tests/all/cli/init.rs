@@ -342,7 +342,7 @@ fn sync_brings_main_to_the_forge_and_nowhere_else() {
     assert!(there.starts_with(&environment.git(&["rev-parse", "HEAD"])));
     assert_eq!(environment.git(&["ls-remote", "origin"]), "");
     assert!(!environment.run(&["status"]).ok().stdout.contains("ahead of the forge"));
-    environment.run(&["sync"]).ok().says("The forge has everything");
+    environment.run(&["sync"]).ok().says("The forge is up to date");
 
     environment.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "Another"]);
     environment.run(&["sync"]).code(3).says("git pull --rebase pointsman main");

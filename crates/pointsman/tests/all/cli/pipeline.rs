@@ -24,7 +24,7 @@ fn pipeline_check_says_what_is_wrong_with_its_line() {
     );
     assert!(check(&PLAN.replace("->", "--")).code(1).stdout.contains("plan.dot:6:9: error: `--`"));
     let warned = check(&PLAN.replace("prompt", "owner"));
-    assert!(warned.ok().stdout.contains("warning: `owner` means nothing"), "{}", warned.stdout);
+    assert!(warned.ok().stdout.contains("warning: Pointsman does not know `owner`"), "{}", warned.stdout);
     assert!(warned.stdout.ends_with("4 nodes and 3 edges, 1 warning\n"));
     fs::write(&file, b"digraph { a [label=\"\xff\"] }").unwrap();
     let latin = environment.run(&["pipeline", "check", file.to_str().unwrap()]);

@@ -59,7 +59,7 @@ fn nonsense_is_2_and_a_session_speaks_for_itself_only() {
         about("../x").code(4);
         about("dev-shop-4.1").code(3).says("is over");
         let other = [args, &["--session", "dev-shop-2.1"]].concat();
-        as_agent(&environment, "dev-shop-1.1", &other).code(3).says("does not report for");
+        as_agent(&environment, "dev-shop-1.1", &other).code(3).says("cannot report for");
     }
 }
 
@@ -77,10 +77,10 @@ fn evidence_is_told_also_of_the_dead() {
       - last seen alive 20m ago
       - found gone 2 of the 2 times a death needs
       - its hooks have never reported, so Pointsman cannot supervise it
-      - no message was sent to it
+      - no message has been sent to it
     ");
     let text = environment.run(&["session", "explain", "3", "--generation", "1"]);
-    assert!(text.ok().stdout.contains("✖ crashed\n  - on record as ended 10m ago: crashed"), "{text:?}");
+    assert!(text.ok().stdout.contains("✖ crashed\n  - recorded as ended 10m ago: crashed"), "{text:?}");
     let stale = environment.run(&["session", "explain", "2"]);
     assert!(stale.ok().stdout.contains("◐ stale"), "{stale:?}");
     assert!(stale.stdout.contains("found stale 3 of 3 times"), "{stale:?}");
@@ -136,7 +136,9 @@ fn signals_are_lines_of_json_that_can_be_resumed() {
     assert_eq!(unseen(), Vec::<Value>::new());
     happened("session_ended", vec![(Signal::MergeComplete, json!({}))]);
     assert_eq!(kinds(&unseen()), ["MERGE_COMPLETE"]);
-    for (nonsense, why) in [("", "no number"), ("12 apples", "no number"), ("-1", "no number")] {
+    for (nonsense, why) in
+        [("", "contain a number"), ("12 apples", "contain a number"), ("-1", "contain a number")]
+    {
         std::fs::write(&file, nonsense).unwrap();
         environment.run(&["signals", "--bookmark", file.to_str().unwrap()]).code(2).says(why);
     }

@@ -65,7 +65,7 @@ fn one_is_shown_without_steering_the_terminal() {
     assert!(value["patch"].as_str().unwrap().contains("+red \u{1b}[31mtext"), "{value}");
     assert_eq!(value["files"], json!(["first"]));
     for other in ["refs/heads/third", "third", "checkpoints/7/1", "--output=x", "HEAD", ""] {
-        environment.run(&["rescue", "show", "--", other]).code(4).says("nothing was captured as");
+        environment.run(&["rescue", "show", "--", other]).code(4).says("there is no capture called");
     }
 }
 

@@ -143,7 +143,7 @@ fn e2e_a_receipt_says_what_was_run_and_what_nobody_ran() {
     });
     assert_eq!(receipt(&asked), waits);
     let shown = daemon.run(&["inbox", "show", &asked["id"].to_string()]).stdout;
-    assert!(shown.contains("receipt  review UNVERIFIED: nobody has reviewed the present head"), "{shown}");
+    assert!(shown.contains("receipt  review UNVERIFIED: nobody has reviewed the current head"), "{shown}");
     assert!(shown.contains("receipt  ci passed on"), "{shown}");
 
     daemon.approve(issue);

@@ -334,7 +334,8 @@ fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
     write(DEV);
     let (status, detail) = look();
     assert!(
-        detail.contains("version 7.0.5+gitea-1.21.11, we are `dev-bot`") && detail.contains("answers in"),
+        detail.contains("version 7.0.5+gitea-1.21.11, logged in as `dev-bot`")
+            && detail.contains("answers in"),
         "{detail}"
     );
     assert!(status == "warn" && detail.contains("differs from ours by 3"), "{detail}");

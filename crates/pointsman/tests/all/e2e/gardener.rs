@@ -36,14 +36,14 @@ fn e2e_gardener_closes_a_duplicate_that_rules_and_a_model_agree_on() {
         ],
     );
     make_due(&daemon, "run-gardener");
-    wait_journal(&daemon, "gardener", &format!("closed #{second}: it says the same as #{first}"));
+    wait_journal(&daemon, "gardener", &format!("closed #{second}: it duplicates #{first}"));
     assert_eq!(daemon.issue(second)["state"], "closed");
     assert_eq!(
         (&daemon.issue(first)["state"], &daemon.issue(other)["state"]),
         (&"open".into(), &"open".into())
     );
     let comments = daemon.comments(second);
-    assert!(comments.len() == 1 && comments[0].contains(&format!("the same as #{first}")), "{comments:?}");
+    assert!(comments.len() == 1 && comments[0].contains(&format!("duplicates #{first}")), "{comments:?}");
     wait_journal(&daemon, "gardener", &format!("refused: nobody asked about #{other}"));
     let asked = asked(&daemon);
     assert!(asked.contains(&format!("- #{second} looks like #{first} (")), "{asked}");
@@ -80,7 +80,7 @@ fn e2e_gardener_bundles_dust_and_keeps_nothing_of_a_bad_answer() {
     assert_eq!(bundle["title"], "Small things: site");
     let body = bundle["body"].as_str().unwrap();
     assert!(body.contains("- [ ] closes 1 ann (#1)") && !body.contains('@'), "{body}");
-    assert!(daemon.comments(small[0])[0].contains("goes on in #4"));
+    assert!(daemon.comments(small[0])[0].contains("continues in #4"));
     daemon.wait_for("both results to be counted", || {
         let roles = daemon.json(&["roles"]);
         let gardener = roles.as_array()?.iter().find(|role| role["role"] == "gardener")?.clone();
@@ -106,7 +106,7 @@ fn e2e_gardener_killed_on_the_way_does_everything_once() {
         daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
         daemon.wait_for_death();
         daemon.start();
-        wait_journal(&daemon, "gardener", &format!("closed #{second}: it says the same as #{first}"));
+        wait_journal(&daemon, "gardener", &format!("closed #{second}: it duplicates #{first}"));
         assert_eq!((daemon.comments(second).len(), times(&daemon)), (1, 1), "{place}");
         assert_eq!(daemon.issue(second)["state"], "closed", "{place}");
     }
@@ -130,7 +130,7 @@ fn e2e_gardener_hears_what_people_say_to_its_question() {
         &[&format!(r#"ACTION: {{"issue": {apples}, "do": "criteria", "text": "- [ ] red"}}"#)],
     );
     make_due(&daemon, "run-gardener");
-    wait_journal(&daemon, "gardener", "proposed on #1 when it is done");
+    wait_journal(&daemon, "gardener", "proposed acceptance criteria for #1");
     let prompts = asked(&daemon);
     assert_eq!(prompts.matches("The red ones, closes #1").count(), 1, "{prompts}");
     assert_eq!(times(&daemon), 2);
@@ -148,7 +148,7 @@ fn e2e_gardener_that_cannot_begin_loses_no_question() {
     let apples = file(&daemon, "Apples", "Nobody says when it is done.", None);
     for run in 1..=3 {
         make_due(&daemon, "run-gardener");
-        wait_journal(&daemon, "gardener", &format!("run {run} was not heard: the agent program"));
+        wait_journal(&daemon, "gardener", &format!("run {run} could not be used: the agent program"));
     }
     let roles = daemon.json(&["roles"]);
     let gardener = roles.as_array().unwrap().iter().find(|role| role["role"] == "gardener").unwrap();
@@ -163,7 +163,7 @@ fn e2e_gardener_that_cannot_begin_loses_no_question() {
         &[&format!(r#"ACTION: {{"issue": {apples}, "do": "criteria", "text": "- [ ] red"}}"#)],
     );
     make_due(&daemon, "run-gardener");
-    wait_journal(&daemon, "gardener", "proposed on #1 when it is done");
+    wait_journal(&daemon, "gardener", "proposed acceptance criteria for #1");
 }
 
 /// Between the decision and the deed a person was faster.
@@ -180,7 +180,7 @@ fn e2e_gardener_leaves_an_issue_alone_that_a_person_closed_meanwhile() {
     daemon.wait_for_death();
     daemon.json(&["forge", "issue", "close", &second.to_string()]);
     daemon.start();
-    let line = format!("not done, because the issue is gone or closed: closed #{second}");
+    let line = format!("not done, because the issue was deleted or closed: closed #{second}");
     wait_journal(&daemon, "gardener", &line);
     assert_eq!((daemon.comments(second).len(), times(&daemon)), (0, 1));
 }

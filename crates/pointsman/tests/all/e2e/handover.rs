@@ -71,7 +71,7 @@ fn e2e_a_person_takes_a_task_works_on_it_and_gives_it_back() {
         task["state"] == "escalated" && task["generation"] == 2
     });
     let prompt = daemon.prompt(issue, 2);
-    assert!(prompt.contains("gives it back to you") && prompt.contains("By hand"), "{prompt}");
+    assert!(prompt.contains("has handed it back to you") && prompt.contains("By hand"), "{prompt}");
     daemon.answer(issue, "The green ones.");
     daemon.wait_closed(issue);
     let log = daemon.main_log();

@@ -78,7 +78,7 @@ fn e2e_health_is_told_with_and_without_a_daemon() {
     let unknown: Vec<&str> = health["unknown"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(unknown.contains(&"issues") && unknown.contains(&"forge"), "{health}");
     let text = daemon.run(&["health"]).stdout;
-    assert!(text.contains("Not known (no daemon runs): "), "{text}");
+    assert!(text.contains("Unknown (no daemon is running): "), "{text}");
     assert_eq!(daemon.run(&["health", "--fix"]).code, Some(5));
 }
 
@@ -101,7 +101,7 @@ fn e2e_health_shows_the_ends_of_logs_without_secrets() {
     });
     let text = |finding: &Value| finding["text"].as_str().unwrap_or_default().to_owned();
     let told: Vec<String> = health["findings"].as_array().unwrap().iter().map(text).collect();
-    let repeated = "our own log says 10 times within an hour: not written yet tries=# token=[secret]";
+    let repeated = "the daemon logged this 10 times within an hour: not written yet tries=# token=[secret]";
     assert!(told.contains(&repeated.to_owned()), "{told:?}");
     let logs = health["logs"].as_array().unwrap();
     assert_eq!((&logs[0]["of"], &logs[1]["of"]), (&"daemon".into(), &"dev-shop-1.1".into()));
@@ -225,7 +225,7 @@ fn e2e_health_a_session_judges_what_no_recipe_covers() {
     make_due(&daemon, "run-supervisor");
     let told = daemon.wait_for("what it makes of it", || {
         let notices = daemon.notices();
-        notices.into_iter().find(|notice| notice["title"] == "shop: what the supervisor makes of it")
+        notices.into_iter().find(|notice| notice["title"] == "shop: the supervisor's assessment")
     });
     assert_eq!(told["body"], "Answer #1 first.");
     assert_eq!(fs::read_to_string(daemon.path("home/asked")).unwrap(), "1\n");

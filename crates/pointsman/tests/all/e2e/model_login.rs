@@ -146,7 +146,7 @@ impl Sessions {
     fn woken(&self, issue: u64) -> usize {
         let inbox = fs::read_dir(self.daemon.session_files(issue).join("inbox-1")).unwrap().flatten();
         let texts = inbox.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-        texts.filter(|text| text.contains("Go on where you were")).count()
+        texts.filter(|text| text.contains("Continue where you were")).count()
     }
 
     fn parked_until(&self, issue: u64) -> Option<String> {

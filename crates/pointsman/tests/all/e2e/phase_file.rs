@@ -32,7 +32,7 @@ fn refused(trick: &str, why: &str) {
     daemon.wait_for("people to be told", || {
         daemon.notices().iter().any(|n| n["body"].as_str().is_some_and(|b| b.contains(why))).then_some(())
     });
-    daemon.wait_for("the log to tell it", || daemon.log_lines("signals something unusable"));
+    daemon.wait_for("the log to tell it", || daemon.log_lines("wrote an unusable phase"));
     // The session goes on; a good phase counts.
     daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
     let task = daemon.wait_state(issue, "blocked");
@@ -68,7 +68,7 @@ fn e2e_an_oversized_file_is_no_phase_file() {
 
 #[test]
 fn e2e_an_unknown_sentinel_is_shown_and_not_acted_on() {
-    refused(r#"echo 'PHASE:perhaps' > "$PHASE_FILE""#, "`PHASE:perhaps` is no phase");
+    refused(r#"echo 'PHASE:perhaps' > "$PHASE_FILE""#, "`PHASE:perhaps` is not a phase");
 }
 
 /// Everything an agent's phase file was ever refused for.

@@ -104,7 +104,7 @@ fn e2e_planner_judges_predictions_and_files_gaps_within_its_limit() {
             format!("watches #{stale}: wait a while"),
             format!("dismissed #{die}: it was one bad night"),
             format!(
-                "refused: \"CSV export of all orders for accountants\" is not filed: it says the same as #{csv}"
+                "refused: \"CSV export of all orders for accountants\" is not filed: it duplicates #{csv}"
             ),
             "refused: \"Paint the warehouse\" is not filed: at most 5 issues are filed in one run".to_owned(),
         ]
@@ -118,7 +118,7 @@ fn e2e_planner_judges_predictions_and_files_gaps_within_its_limit() {
     assert_eq!((state(7).1, state(8).1), (vec!["action".to_owned()], vec!["backlog".to_owned()]));
     let body = |issue: u64| daemon.issue(issue)["body"].as_str().unwrap().to_owned();
     assert!(
-        body(7).contains(&format!("Foreseen in #{disk}.")) && body(7).contains("\nFormula: tidy\n"),
+        body(7).contains(&format!("Predicted in #{disk}.")) && body(7).contains("\nFormula: tidy\n"),
         "{}",
         body(7)
     );
@@ -128,7 +128,7 @@ fn e2e_planner_judges_predictions_and_files_gaps_within_its_limit() {
         assert_eq!(comments.len(), 1, "{comments:?}");
         comments[0].clone()
     };
-    assert!(comment(disk).contains("goes on in #7") && comment(disk).contains("it comes for sure"));
+    assert!(comment(disk).contains("continues in #7") && comment(disk).contains("it comes for sure"));
     assert!(comment(stale).contains("watched") && comment(die).contains("it was one bad night"));
 
     let told = daemon.notices().into_iter().find(|notice| notice["topic"] == "agent/planner").unwrap();
@@ -280,7 +280,7 @@ fn e2e_planner_does_the_rest_of_its_plan_if_an_issue_was_deleted() {
     fake.delete(disk);
     daemon.start();
     wait_journal(&daemon, "planner", &format!("dismissed #{die}"));
-    let gone = format!("not done, because the issue is gone or closed: dismissed #{disk}");
+    let gone = format!("not done, because the issue was deleted or closed: dismissed #{disk}");
     assert!(
         journal(&daemon, "planner").iter().any(|line| line.starts_with(&gone)),
         "{:?}",

@@ -21,12 +21,12 @@ fn e2e_predictor_files_an_observation_with_its_evidence_once() {
     assert_eq!((look("gardener"), look("nobody"), look("predictor")), (Some(3), Some(2), Some(0)));
     daemon.wait_for("a prediction", || {
         let told = daemon.json(&["journal", "--role", "predictor"]);
-        (told[0]["lines"] == json!(["#6 Issues pile up: nobody touches 5 of 5"])).then_some(())
+        (told[0]["lines"] == json!(["#6 Issues pile up: 5 of 5 are not being touched"])).then_some(())
     });
     let filed = daemon.issue(6);
     assert_eq!(filed["labels"], json!(["prediction/unreviewed"]));
     assert!(
-        filed["body"].as_str().unwrap().contains("5 of 5 open issues have not changed for long"),
+        filed["body"].as_str().unwrap().contains("5 of 5 open issues have not changed for a long time"),
         "{filed}"
     );
     let before = looked_at(&daemon, "predictor");

@@ -7,7 +7,7 @@ fn e2e_a_second_daemon_is_refused_and_the_first_goes_on() {
     let daemon = shop().start();
     let second = daemon.run(&["up"]);
     assert_eq!(second.code, Some(3), "{second:?}");
-    assert!(second.stderr.contains("running already"), "{second:?}");
+    assert!(second.stderr.contains("already running"), "{second:?}");
     // Without the socket it has only the lock to go by.
     let second = {
         let mut command = daemon.command(&["up"]);

@@ -135,12 +135,12 @@ fn e2e_chat_two_questions_have_two_threads_and_an_answer_reaches_its_own_run() {
     assert!(roots.iter().all(|root| root["content"]["m.relates_to"].is_null()), "two threads: {roots:?}");
     lab.ann.reply(id(&roots[1]), "Yes, go ahead with listing bucket B.");
     assert!(wait_done(&daemon, &b).contains("go ahead with listing bucket B."));
-    let told = lab.wait_told("shop: run 2 of buckets has your answer and goes on.");
+    let told = lab.wait_told("shop: run 2 of buckets has your answer and continues.");
     assert_eq!(thread_of(&told), id(&roots[1]));
     assert!(is_open(&daemon, &a) && heard(&daemon, &a).is_none(), "nobody answered this one");
 
     lab.ann.reply(id(&roots[1]), "And delete it.");
-    let told = lab.wait_told(&format!("Not taken: question {} was answered by", number(&b)));
+    let told = lab.wait_told(&format!("Not accepted: question {} was answered by", number(&b)));
     assert_eq!(thread_of(&told), id(&roots[1]));
     lab.ann.reply(id(&roots[0]), "No, keep bucket A.");
     assert!(wait_done(&daemon, &a).contains("No, keep bucket A."));

@@ -139,11 +139,11 @@ fn e2e_a_run_resumes_at_the_step_where_its_session_died() {
     assert_eq!(home(&daemon, "steps"), "look\nsort\nwrite\n", "each step once");
     let second = home(&daemon, "prompt-action-shop-1.2");
     assert!(
-        second.contains("## 1. look: Look (done)") && second.contains("## 2. sort: Sort (go on here)"),
+        second.contains("## 1. look: Look (done)") && second.contains("## 2. sort: Sort (continue here)"),
         "{second}"
     );
     let third = home(&daemon, "prompt-action-shop-1.3");
-    assert!(third.contains("## 3. write: Write (go on here)"), "{third}");
+    assert!(third.contains("## 3. write: Write (continue here)"), "{third}");
 }
 
 #[test]

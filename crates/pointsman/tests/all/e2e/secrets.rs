@@ -116,9 +116,9 @@ echo PHASE:done > "$PHASE_FILE"
     let asked = wait_secret(&daemon);
     assert_eq!((&asked["issue"], &asked["holds_up"].is_null()), (&issue.into(), &false), "{asked}");
     let text = daemon.run(&["inbox", "show", &asked["id"].to_string()]).stdout;
-    assert!(text.contains("src/a.txt holds a secret that Pointsman keeps"), "{text}");
+    assert!(text.contains("src/a.txt contains a secret that Pointsman keeps"), "{text}");
     daemon.wait_until(issue, "the agent to be told", |task| task["state"] == "working");
-    daemon.wait_shown(issue, "the branch holds a secret and was not pushed");
+    daemon.wait_shown(issue, "the branch contains a secret and was not pushed");
     assert_eq!(daemon.forge_git(&["branch", "--list", "pointsman/*"]), "", "nothing has left");
     assert!(daemon.pull_requests().is_empty());
     assert_nowhere(&daemon, issue);
@@ -174,7 +174,7 @@ echo PHASE:done > "$PHASE_FILE"
     .start();
     let issue = daemon.file_issue_with("Add a", "Please.");
     let asked = wait_secret(&daemon);
-    daemon.wait_shown(issue, "the branch holds a secret and was not pushed");
+    daemon.wait_shown(issue, "the branch contains a secret and was not pushed");
     assert_eq!(daemon.forge_git(&["branch", "--list", "pointsman/*"]), "");
     settle(&daemon, "approve", &asked);
     daemon.wait_closed(issue);
@@ -311,7 +311,7 @@ echo PHASE:done > "$PHASE_FILE"
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
         .collect();
-    assert!(told.iter().any(|text| text.contains("a person says that it holds a secret")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("a person says that it contains a secret")), "{told:?}");
     assert!(told.iter().any(|text| text.contains("was not pushed")), "{told:?}");
     assert_eq!(secrets(&daemon), [] as [Value; 0]);
 }
@@ -326,11 +326,11 @@ fn e2e_a_hand_in_with_a_known_value_is_refused() {
         .start();
     work(&daemon, &format!("echo 'use {TOKEN}' > AGENTS.md\nmkdir -p docs; echo '# New' > docs/AGENTS.md\n"));
     daemon.json(&["formula", "run", "run-gardener"]);
-    wait_journal(&daemon, "gardener", "refused: AGENTS.md, which holds a secret that Pointsman keeps");
+    wait_journal(&daemon, "gardener", "refused: AGENTS.md, which contains a secret that Pointsman keeps");
     wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: docs/AGENTS.md");
     assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Old"));
     let asked = wait_secret(&daemon);
-    assert!(asked["subject"].as_str().unwrap().contains("AGENTS.md holds a secret"), "{asked}");
+    assert!(asked["subject"].as_str().unwrap().contains("AGENTS.md contains a secret"), "{asked}");
     for command in [&["events", "--json"][..], &["journal", "--json"], &["inbox", "--json"]] {
         assert!(!daemon.run(command).stdout.contains(TOKEN), "{command:?}");
     }
@@ -376,7 +376,7 @@ fn e2e_a_daemon_killed_after_it_asked_asks_once_and_pushes_nothing() {
         let asked = wait_secret(&daemon);
         match *place {
             "secret-asked" => {
-                daemon.wait_shown(issue, "the branch holds a secret and was not pushed");
+                daemon.wait_shown(issue, "the branch contains a secret and was not pushed");
                 assert_eq!(daemon.forge_git(&["branch", "--list", "pointsman/*"]), "");
                 assert_nowhere(&daemon, issue);
             }

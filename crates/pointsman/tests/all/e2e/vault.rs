@@ -268,7 +268,7 @@ fn e2e_kill_at_every_step_of_a_vault_action() {
         assert_eq!(runs(&daemon, &id), ran, "{place}");
         daemon.wait_for("people to be told", || (!titles(&daemon, &id).is_empty()).then_some(()));
         if unsure {
-            let title = format!("shop: vault action {id} may have been fired, or not: a person must look");
+            let title = format!("shop: vault action {id} may have run or not; a person must find out");
             assert_eq!(titles(&daemon, &id), [title], "{place}");
             assert_eq!(daemon.run(&["vault", "approve", &id]).code, Some(3), "{place}: not silently");
             daemon.json(&["vault", "approve", &id, "--again"]);

@@ -168,7 +168,7 @@ fn e2e_a_week_of_the_factory() {
     daemon.wait_closed(pears);
     week.jump(0, (8, 35), 60, &["supervisor"]);
     week.jump(0, (18, 5), 60, &["gardener"]);
-    wait_journal(daemon, "gardener", &format!("closed #{twice}: it says the same as #{export}"));
+    wait_journal(daemon, "gardener", &format!("closed #{twice}: it duplicates #{export}"));
     week.lab.wait_told("Which of the two comes first?");
     // A person breaks the circle.
     daemon.json(&["forge", "issue", "close", &figs.to_string()]);
@@ -225,7 +225,7 @@ fn e2e_a_week_of_the_factory() {
     week.jump(4, (5, 35), 84, &["supervisor"]);
     let told = week.lab.wait_told("needs a person, P1: the disk of");
     week.lab.ann.reply(thread_of(&told), "ignore disk warning");
-    week.lab.wait_told("You will hear nothing of disk for 24h.");
+    week.lab.wait_told("You will not be notified of disk for 24h.");
     week.jump(4, (6, 5), 84, &["predictor", "gardener"]);
     week.jump(4, (17, 35), 85, &["supervisor"]);
 
@@ -248,18 +248,18 @@ impl Week {
     /// What is there in the end, and what people were told on the way.
     fn compare(&self) {
         let daemon = &self.daemon;
-        let well = "shop is well again";
+        let well = "shop: all problems are solved";
         let told = [
             "shop, P3: issues wait for each other: #3, #4",
             "shop: #3 needs a decision",
             well,
             "shop#13 is blocked",
-            "shop, P3: #13 is blocked for ",
+            "shop, P3: #13 has been blocked for ",
             "shop#15 needs a person",
             "shop needs a person, P2: everything waits for a person: #15",
-            "shop: something is well again",
+            "shop: a problem is solved",
             "shop needs a person, P1: the disk of ",
-            "shop: something is well again",
+            "shop: a problem is solved",
             "shop: the planner filed 2 issues",
         ];
         let notices = daemon.notices();

@@ -69,7 +69,7 @@ fn e2e_worth_an_issue_that_people_open_again_was_a_false_alarm() {
         format!(r#"ACTION: {{"issue": {second}, "do": "duplicate", "of": {first}, "why": "the same"}}"#);
     says(&daemon, &json!({ "lines": [close] }));
     make_due(&daemon, "run-gardener");
-    wait_journal(&daemon, "gardener", &format!("closed #{second}: it says the same as #{first}"));
+    wait_journal(&daemon, "gardener", &format!("closed #{second}: it duplicates #{first}"));
     wait_figures(&daemon, "gardener", &json!({ "closed": 1, "false_alarms": 0, "used": 1 }));
     assert_eq!(daemon.run(&["forge", "issue", "reopen", &second.to_string()]).code, Some(0));
     // It was of use all the same: one mistake does not pause a role.

@@ -64,7 +64,7 @@ fn a_session_is_asked_once_and_reads_what_was_found() {
     stage.garden(1, &issues);
     let [run] = stage.runs().try_into().unwrap();
     let briefing = run.briefing.unwrap();
-    assert!(briefing.contains("- #1 does not say when it is done\n- #2 does not say"), "{briefing}");
+    assert!(briefing.contains("- #1 has no acceptance criteria\n- #2 has no acceptance"), "{briefing}");
     assert!(briefing.contains("### #2 A rocket to Mars"), "{briefing}");
     assert_eq!(run.id, RunId(1));
 }
@@ -80,7 +80,7 @@ fn a_role_that_makes_only_noise_is_paused_and_said() {
     assert_eq!(stage.runs().len(), 15, "14 days and one");
     let worth = value(stage.engine.store(), &shop(), Role::Gardener).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (15, Some(at(14 * day + 10))), "each result counts once");
-    assert_eq!(stage.told_by(Role::Gardener), ["shop: no model is asked for the gardener any more"]);
+    assert_eq!(stage.told_by(Role::Gardener), ["shop: the gardener no longer asks a model"]);
     let said = stage.events("gardener_looked").pop().unwrap();
     assert!(said.data["lines"][0].as_str().unwrap().contains("pointsman roles resume gardener"), "{said:?}");
 }

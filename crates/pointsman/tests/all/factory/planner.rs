@@ -145,5 +145,5 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
     );
     let worth = value(stage.engine.store(), &shop(), Role::Planner).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (3, Some(at(21 * DAY + 5))));
-    assert_eq!(stage.told_by(Role::Planner), ["shop: no model is asked for the planner any more"]);
+    assert_eq!(stage.told_by(Role::Planner), ["shop: the planner no longer asks a model"]);
 }

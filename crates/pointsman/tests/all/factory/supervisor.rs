@@ -85,7 +85,10 @@ fn a_disk_that_fills_is_told_once_and_once_more_when_it_is_well() {
     }
     assert_eq!(
         stage.titles(),
-        ["shop needs a person, P1: the disk of /state is 81 % full, 100 MB are left", "shop is well again"]
+        [
+            "shop needs a person, P1: the disk of /state is 81 % full, 100 MB are left",
+            "shop: all problems are solved"
+        ]
     );
     assert_eq!(stage.events("supervisor_looked").len(), 2, "the journal has what changed");
     assert_eq!(
@@ -121,11 +124,10 @@ fn peoples_words_are_taken_once_and_answered() {
     assert_eq!(
         stage.answers(),
         [
-            "You will hear nothing of disk for 24h.",
-            "Which agent? No session that the last report was about can be ended. In a task's own thread: kill that agent",
+            "You will not be notified of disk for 24h.",
+            "Which agent? The last report named no session that can be stopped. Write `kill that agent` in the task's own thread.",
             "1 findings.",
-            "Nobody reads this who understands it. What can be said here: ignore disk warning, kill that agent, what's \
-             stuck?",
+            "I do not understand that. You can write here: ignore disk warning, kill that agent, what's stuck?",
         ]
     );
     let mut stage = stage.restart();
@@ -214,7 +216,7 @@ fn a_model_judges_what_no_recipe_covers_once() {
     let [run] = runs.as_slice() else { panic!("{runs:?}") };
     let briefing = run.briefing.as_deref().unwrap();
     assert!(
-        briefing.contains("- P3 #3 is blocked for") && briefing.contains("8000 MB memory free"),
+        briefing.contains("- P3 #3 has been blocked for") && briefing.contains("8000 MB memory free"),
         "{briefing}"
     );
     stage.judge(30, Some(serde_json::json!({ "summary": "Somebody must look at #3." })));

@@ -41,7 +41,7 @@ fn escalation(lab: &Lab) {
         (&data["by"], &data["text"]),
         (&lab.ann.id.as_str().into(), &"The red ones, <b>$(id)</b>.".into())
     );
-    let told = lab.wait_told("shop#1 has your answer and goes on.");
+    let told = lab.wait_told("shop#1 has your answer and continues.");
     assert_eq!(thread_of(&told), id(&root));
     let edit = lab.wait_edited("shop#1 is closed");
     assert_eq!(
@@ -56,7 +56,7 @@ fn escalation(lab: &Lab) {
     );
 
     lab.ann.reply(id(&root), "One more thing.");
-    lab.wait_told("Nobody reads this: shop#1 is closed");
+    lab.wait_told("Nobody will read this: shop#1 is closed");
 }
 
 /// The daemon is killed while a person answers: the answer is found, and taken once.
@@ -137,27 +137,27 @@ fn approval(lab: &Lab) {
     with_settings["formatted_body"] = "<pre><code>APPROVE</code></pre>".into();
     lab.ann.send(&with_settings);
     lab.ann.reply(&first, "approve d2");
-    lab.wait_told("that is the name or hash of another action");
+    lab.wait_told("that is the name or hash of an action that this thread is not about");
     assert_eq!((&show(&daemon, "d1")["status"], runs(&daemon, "d1")), (&"pending".into(), 0));
-    assert_eq!(lab.count_told("a word that is quoted, formatted or hidden does not count"), 2);
+    assert_eq!(lab.count_told("a quoted, formatted or hidden word does not count"), 2);
 
     let hash = show(&daemon, "d1")["hash"].as_str().unwrap().to_owned();
     lab.ann.reply(&first, &format!("APPROVE {}", &hash[..10]));
     let fired = wait_status(&daemon, "d1", "fired");
     assert_eq!((&fired["decided_by"], runs(&daemon, "d1")), (&lab.ann.id.as_str().into(), 1));
-    let told = lab.wait_told("Approved: d1 is fired once.");
+    let told = lab.wait_told("Approved. d1 runs once.");
     assert_eq!(thread_of(&told), first);
 
     // A second yes is none, also after a restart.
     daemon.restart();
     lab.ann.reply(&first, "APPROVE AGAIN");
-    lab.wait_told("Not taken: it is fired already (question 1 was approved by");
+    lab.wait_told("Not accepted: it is already fired (question 1 was approved by");
     assert_eq!(runs(&daemon, "d1"), 1);
 
     // It became more dangerous since it was asked about: the question is asked anew.
     daemon.json(&["vault", "raise", "d2", "--requires-human", "--reason", "it is Friday"]);
     lab.ann.reply(&second, "APPROVE");
-    lab.wait_told("vault action d2 has changed since it was asked about");
+    lab.wait_told("vault action d2 has changed since the question was asked");
     assert_eq!(show(&daemon, "d2")["status"], "pending");
     lab.ann.reply(&second, "reject: not on a Friday");
     let rejected = wait_status(&daemon, "d2", "rejected");
@@ -185,7 +185,7 @@ read -r end
     daemon.json(&["formula", "run", "tidy"]);
     let root = lab.wait_told("shop: run 1 of tidy needs a person");
     lab.ann.reply(id(&root), "In the cupboard.");
-    let told = lab.wait_told("shop: run 1 of tidy has your answer and goes on.");
+    let told = lab.wait_told("shop: run 1 of tidy has your answer and continues.");
     assert_eq!(thread_of(&told), id(&root));
     daemon.wait_for("the run to be done", || {
         (daemon.json(&["run", "show", "1"])["status"] == "done").then_some(())
@@ -235,7 +235,7 @@ fn supervised(lab: &Lab) {
         "{root}"
     );
     lab.ann.reply(id(&root), "ignore disk warning");
-    let told = lab.wait_told("You will hear nothing of disk for 24h.");
+    let told = lab.wait_told("You will not be notified of disk for 24h.");
     assert_eq!(thread_of(&told), id(&root));
     let health = daemon.json(&["health"]);
     assert!(health["findings"][0]["ignored_until"].is_string(), "{health}");
@@ -245,14 +245,14 @@ fn supervised(lab: &Lab) {
     lab.wait_told("One thing of shop is stuck.");
     assert_eq!(daemon.task(issue)["state"], "escalated");
     lab.ann.reply(id(&root), "kill that agent");
-    lab.wait_told("Ended, its work is kept: the agent of #1.");
+    lab.wait_told("Stopped the agent of #1; its work is kept.");
     daemon.wait_state(issue, "blocked");
     daemon.wait_settled(issue);
     assert_eq!(daemon.tmux_sessions(), [""; 0]);
     daemon.restart();
     lab.ann.reply(id(&root), "kill that agent");
     lab.wait_told("Which agent?");
-    assert_eq!(lab.count_told("Ended, its work is kept: the agent of #1."), 1);
+    assert_eq!(lab.count_told("Stopped the agent of #1; its work is kept."), 1);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn e2e_hand_in_whose_candidate_was_pushed_in_vain_is_still_ours() {
         if daemon.json(&["merge-queue", "status"])["frozen_by_audit"] == true {
             daemon.json(&["merge-queue", "resume"]);
         }
-        let out = |line: &String| line.contains("pull request #1 is out of the merge queue");
+        let out = |line: &String| line.contains("pull request #1 was removed from the merge queue");
         journal(&daemon, "gardener").iter().any(out).then_some(())
     });
     work(&daemon, "echo '# Best' > AGENTS.md\n");

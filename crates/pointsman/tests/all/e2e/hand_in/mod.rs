@@ -53,8 +53,8 @@ fn e2e_hand_in_lands_exactly_the_allowed_files_once() {
     let lines = journal(&daemon, "gardener");
     for told in [
         "opened pull request #1 with AGENTS.md, docs/AGENTS.md",
-        "refused: src/lemons.txt, which is none of its files",
-        "refused: .claude/agents/AGENTS.md, which is none of its files",
+        "refused: src/lemons.txt, which is not one of its files",
+        "refused: .claude/agents/AGENTS.md, which is not one of its files",
     ] {
         assert_eq!(lines.iter().filter(|line| *line == told).count(), 1, "{told}: {lines:?}");
     }
@@ -81,11 +81,11 @@ fn e2e_hand_in_of_links_and_giants_is_refused() {
     );
     daemon.json(&["formula", "run", "run-gardener"]);
     for told in [
-        "refused: AGENTS.md, which is no plain file, or became another kind of file",
+        "refused: AGENTS.md, which is not a regular file, or became another kind of file",
         "refused: docs/AGENTS.md, which was deleted",
         "refused: big/AGENTS.md, which is too large",
         "refused: bytes/AGENTS.md, which is no text",
-        "refused: src/lemons.txt, which is none of its files",
+        "refused: src/lemons.txt, which is not one of its files",
     ] {
         wait_journal(&daemon, "gardener", told);
     }
@@ -108,7 +108,7 @@ fn e2e_hand_in_waits_for_a_person_where_people_review_and_a_dismissed_one_stays_
     daemon.json(&["forge", "pr", "close", "1"]);
     wait_journal(&daemon, "gardener", "pull request #1 was closed by somebody");
     daemon.json(&["formula", "run", "run-gardener"]);
-    wait_journal(&daemon, "gardener", "run 2 handed in what somebody has closed before");
+    wait_journal(&daemon, "gardener", "run 2 handed in something that somebody closed before");
     assert_eq!(daemon.pull_requests().len(), 1);
 
     // Something else, which is brought up to date by the next run before anybody has looked at it.
@@ -189,7 +189,7 @@ fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once()
     wait_journal(&daemon, "gardener", "is on the main branch: AGENTS.md");
     let asked = asked(&daemon);
     assert!(
-        asked.contains("- AGENTS.md: commits on the main branch since anybody looked at it: 1\n"),
+        asked.contains("- AGENTS.md: commits on the main branch since it was last checked: 1\n"),
         "{asked}"
     );
     assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));

@@ -85,7 +85,7 @@ fn e2e_hand_in_whose_ci_says_nothing_is_told_once_and_the_next_run_takes_its_pla
     let daemon = forgejo::start(&fake, setup.agent(&answering()).file("AGENTS.md", "# Old\n"));
     work(&daemon, "echo '# Fresh' > AGENTS.md\n");
     daemon.json(&["formula", "run", "run-gardener"]);
-    let told = "has no result of its CI";
+    let told = "has no CI result";
     wait_journal(&daemon, "gardener", told);
     work(&daemon, "echo '# Fresher' > AGENTS.md\n");
     daemon.json(&["formula", "run", "run-gardener"]);

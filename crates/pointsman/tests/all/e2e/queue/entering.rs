@@ -83,7 +83,7 @@ fn e2e_queue_what_cannot_land_is_refused_at_the_door() {
     let first = rig.git(&["rev-list", "--max-parents=0", "main"]);
     rig.git(&["branch", "old", &first]);
     for (branch, code, words) in [
-        ("main", 3, "main is the branch that others land on"),
+        ("main", 3, "main is the branch that the others land on"),
         ("alien", 3, "alien shares no history with main"),
         ("old", 3, "everything on old is already on main"),
         ("nowhere", 4, "there is no branch nowhere"),

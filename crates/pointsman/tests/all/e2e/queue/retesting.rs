@@ -108,7 +108,7 @@ fn e2e_queue_a_person_is_told_why_a_branch_is_out_and_that_main_is_red() {
         daemon.wait_for(title, || daemon.notices().into_iter().find(|notice| notice["title"] == title))
     };
     enter("bad", "BUG 7\n");
-    let body = told("bad is out of the merge queue of shop: red")["body"].as_str().unwrap().to_owned();
+    let body = told("bad was removed from the merge queue of shop: red")["body"].as_str().unwrap().to_owned();
     assert!(body.contains("Why: exit code 1") && body.contains("src/bad.txt:1:BUG 7"), "{body}");
     let log = body.lines().find_map(|line| line.strip_prefix("Log: ")).expect("the path of the log");
     assert!(fs::read_to_string(log).unwrap().contains("BUG 7"));

@@ -55,7 +55,7 @@ fn e2e_queue_one_that_is_taken_out_while_it_is_tested_does_not_land() {
     rig.wait("one", "removed");
     rig.let_go();
     rig.wait("two", "landed");
-    assert_eq!(rig.entry("one")["reason"], format!("taken out by {}", crate::login()));
+    assert_eq!(rig.entry("one")["reason"], format!("removed by {}", crate::login()));
     assert_eq!(rig.main_log(), ["Write src/two.txt for two", "Open the shop"]);
     assert_eq!(rig.branches(), ["main", "one"]);
     assert_eq!(rig.mq(&["remove", "one"]).code, Some(4));

@@ -116,7 +116,7 @@ fn e2e_landed_work_that_is_taken_back_and_secrets_need_a_person() {
     let script = format!("write src/key.txt {key}\ncommit Add a key\npush\nphase awaiting_ci\n{LAND}");
     let issue = daemon.file_issue("Key", &script);
     let task = daemon.wait_state(issue, "escalated");
-    assert!(task["reason"].as_str().unwrap().contains("seems to bring a secret"), "{task}");
+    assert!(task["reason"].as_str().unwrap().contains("seems to add a secret"), "{task}");
     let text = reviews(&daemon, task["pr"].as_u64().unwrap())[0]["body"].clone();
     assert!(text.as_str().unwrap().contains("an AWS access key in src/key.txt:1"), "{text}");
     assert!(!text.as_str().unwrap().contains(&key), "it is not repeated");
@@ -139,7 +139,7 @@ fn e2e_landed_work_that_is_taken_back_and_secrets_need_a_person() {
     let stale = daemon.file_issue("Pears", &format!("write src/lemons.txt lemons 1 crown\nwrite src/pears.txt pears\ncommit Add pears\npush\nphase awaiting_ci\n{LAND}"));
     let task = daemon.wait_state(stale, "escalated");
     assert!(
-        task["reason"].as_str().unwrap().contains("takes back work that has landed (src/lemons.txt)"),
+        task["reason"].as_str().unwrap().contains("reverts work that has landed (src/lemons.txt)"),
         "{task}"
     );
     assert_eq!(runs(&daemon).len(), 3);
