@@ -254,8 +254,10 @@ fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_c
         Some(body.to_owned())
     });
     assert!(told.contains("pointsman inbox") && !told.contains("task answer"), "{told}");
-    let comments = daemon.comments(issues[0]).join("\n");
-    assert!(comments.contains("pointsman inbox") && !comments.contains("task answer"), "{comments}");
+    let comment = daemon.wait_for("a comment that says so, too", || {
+        daemon.comments(issues[0]).into_iter().find(|comment| comment.contains(&host))
+    });
+    assert!(comment.contains("pointsman inbox") && !comment.contains("task answer"), "{comment}");
     let asked: Vec<_> = daemon.json(&["inbox"]).as_array().unwrap().clone();
     assert_eq!(asked.iter().filter(|one| one["kind"] == "host_access").count(), 2, "{asked:?}");
     let id = asked.iter().find(|one| one["issue"] == issues[0]).unwrap()["id"].to_string();
