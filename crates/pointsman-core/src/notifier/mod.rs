@@ -2,13 +2,14 @@
 //!
 //! `topic` says what a notice is about; each topic has its own thread where threads exist. `plan` chooses the
 //! notifier and the time, `quiet` has the hours without notices, and `backlog` decides about notices that cannot be
-//! sent; `digest` says when the digest of the day is due. The sentences are in [`crate::words`]. The daemon sends and the store remembers.
+//! sent. `way` is a notifier as the recipient of notices, with its lanes in the outbox; `digest` says when the digest of the day is due. The sentences are in [`crate::words`]. The daemon sends and the store remembers.
 
 mod backlog;
 mod digest;
 mod plan;
 mod quiet;
 mod topic;
+mod way;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,7 @@ pub use digest::DigestTime;
 pub use plan::{Plan, Rules, plan};
 pub use quiet::QuietHours;
 pub use topic::Topic;
+pub use way::{Event, Lane, Notifier, NotifierKey, step};
 
 /// Something to tell people, once for each key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

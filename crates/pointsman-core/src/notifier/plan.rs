@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Posting, QuietHours};
+use super::{Lane, Posting, QuietHours};
 use crate::config::{Config, NotifierKind};
 use crate::time::Timestamp;
 use crate::timetable::Zone;
@@ -33,8 +33,8 @@ impl Rules {
 /// The fate of a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// These tell it, not before then.
-    Tell(Vec<(NotifierKind, Timestamp)>),
+    /// These tell it by this lane, not before then.
+    Tell(Lane, Vec<(NotifierKind, Timestamp)>),
     /// The same was told a moment ago; it is only counted.
     Count,
 }
@@ -52,6 +52,7 @@ pub fn plan(
         return Plan::Count;
     }
     let passes = posting.notice.urgent && rules.urgent_when_quiet;
+    let lane = if passes { Lane::Prompt } else { Lane::Ordinary };
     let end = rules.quiet.filter(|_| !passes).and_then(|quiet| quiet.end(zone, now));
     let when = end.unwrap_or(now);
     let mut to: Vec<NotifierKind> = Vec::new();
@@ -60,7 +61,7 @@ pub fn plan(
             to.push(*kind);
         }
     }
-    Plan::Tell(to.into_iter().map(|kind| (kind, when)).collect())
+    Plan::Tell(lane, to.into_iter().map(|kind| (kind, when)).collect())
 }
 
 #[cfg(test)]
@@ -70,7 +71,7 @@ mod tests {
     use super::{Plan, Rules, plan};
     use crate::config::NotifierKind::{Desktop, Log, Matrix, Webhook};
     use crate::ids::ProjectName;
-    use crate::notifier::{Posting, QuietHours, Topic};
+    use crate::notifier::{Lane, Posting, QuietHours, Topic};
     use crate::task::Notice;
     use crate::time::Timestamp;
     use crate::timetable::Utc;
@@ -101,14 +102,18 @@ mod tests {
     #[test]
     fn what_can_wait_waits_for_the_morning() {
         let (day, night, morning) = (Timestamp(12 * HOUR), Timestamp(23 * HOUR), Timestamp(31 * HOUR));
-        let tell = |when| Plan::Tell(vec![(Matrix, when), (Desktop, when)]);
-        assert_eq!(plan(&posting(false), None, &rules(), &Utc, day), tell(day));
-        assert_eq!(plan(&posting(false), None, &rules(), &Utc, night), tell(morning));
-        assert_eq!(plan(&posting(true), None, &rules(), &Utc, night), tell(night));
+        let tell = |lane, when| Plan::Tell(lane, vec![(Matrix, when), (Desktop, when)]);
+        let (prompt, ordinary) = (Lane::Prompt, Lane::Ordinary);
+        assert_eq!(plan(&posting(false), None, &rules(), &Utc, day), tell(ordinary, day));
+        assert_eq!(plan(&posting(false), None, &rules(), &Utc, night), tell(ordinary, morning));
+        assert_eq!(plan(&posting(true), None, &rules(), &Utc, night), tell(prompt, night));
         let strict = Rules { urgent_when_quiet: false, ..rules() };
-        assert_eq!(plan(&posting(true), None, &strict, &Utc, night), tell(morning));
+        assert_eq!(plan(&posting(true), None, &strict, &Utc, night), tell(ordinary, morning));
         let always = Rules { quiet: None, to: vec![Webhook], ..rules() };
-        assert_eq!(plan(&posting(false), None, &always, &Utc, night), Plan::Tell(vec![(Webhook, night)]));
+        assert_eq!(
+            plan(&posting(false), None, &always, &Utc, night),
+            Plan::Tell(ordinary, vec![(Webhook, night)])
+        );
     }
 
     #[test]
@@ -117,9 +122,9 @@ mod tests {
         let told = |ago: i64| plan(&posting(true), Some(Timestamp(now.0 - ago)), &rules(), &Utc, now);
         assert_eq!(told(599_999), Plan::Count);
         assert_eq!(told(-5_000), Plan::Count);
-        assert!(matches!(told(600_000), Plan::Tell(_)));
+        assert!(matches!(told(600_000), Plan::Tell(..)));
         let never = Rules { same_within: Duration::ZERO, ..rules() };
-        assert!(matches!(plan(&posting(true), Some(now), &never, &Utc, now), Plan::Tell(_)));
+        assert!(matches!(plan(&posting(true), Some(now), &never, &Utc, now), Plan::Tell(..)));
     }
 
     #[test]

@@ -115,12 +115,18 @@ pub enum Effect {
         #[serde(flatten)]
         act: Act,
     },
+    /// Tell people a notice by the notifier in whose lane it is.
+    Tell {
+        /// The number of the delivery that it is.
+        delivery: i64,
+    },
 }
 
 impl Effect {
     /// Whether it may take minutes, because a program of the operator's does it. It must not keep others waiting.
     pub fn takes_long(&self) -> bool {
-        matches!(self, Self::FireAction { .. })
+        // A server of the operator's may not answer for long.
+        matches!(self, Self::FireAction { .. } | Self::Tell { .. })
     }
 
     /// A short name for logs and keys.
@@ -153,6 +159,7 @@ impl Effect {
             Self::FireAction { .. } => "fire_action",
             Self::NotifyAction => "notify_action",
             Self::Deed { .. } => "deed",
+            Self::Tell { .. } => "tell",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::concern::{About, ConcernKey};
 use crate::ids::{ActionKey, Number, ProjectName, RoleKey, RunKey, TaskKey};
+use crate::notifier::NotifierKey;
 use crate::role::Role;
 use crate::run::RunId;
 use crate::task::Task;
@@ -16,6 +17,8 @@ pub enum WorkflowId {
     Vault(ActionKey),
     Concern(ConcernKey),
     Role(RoleKey),
+    /// A notifier, by one of its lanes.
+    Notifier(NotifierKey),
 }
 
 impl WorkflowId {
@@ -27,6 +30,7 @@ impl WorkflowId {
             Self::Vault(key) => &key.project,
             Self::Concern(key) => &key.project,
             Self::Role(key) => &key.project,
+            Self::Notifier(key) => &key.project,
         }
     }
 
@@ -34,7 +38,7 @@ impl WorkflowId {
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Self::Task(key) => Some(key),
-            Self::Run(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
+            Self::Run(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => None,
         }
     }
 
@@ -42,7 +46,7 @@ impl WorkflowId {
     pub fn run(&self) -> Option<&RunKey> {
         match self {
             Self::Run(key) => Some(key),
-            Self::Task(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
+            Self::Task(_) | Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => None,
         }
     }
 
@@ -60,6 +64,7 @@ impl WorkflowId {
             Self::Vault(key) => key.to_string(),
             Self::Concern(key) => key.to_string(),
             Self::Role(key) => key.to_string(),
+            Self::Notifier(key) => key.to_string(),
         }
     }
 
@@ -86,7 +91,7 @@ impl WorkflowId {
     }
 
     /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`,
-    /// `vault/deploy-1`, `concern/trust`, `role/gardener`.
+    /// `vault/deploy-1`, `concern/trust`, `role/gardener`, `notifier/matrix/prompt`.
     pub fn lane(&self) -> String {
         match self {
             Self::Task(key) => format!("task/{}", key.issue),
@@ -94,6 +99,7 @@ impl WorkflowId {
             Self::Vault(key) => format!("vault/{}", key.id),
             Self::Concern(key) => format!("concern/{}", key.about),
             Self::Role(key) => format!("role/{}", key.role),
+            Self::Notifier(key) => format!("notifier/{}", key.lane()),
         }
     }
 
@@ -109,6 +115,7 @@ impl WorkflowId {
             }
             "vault" => Some(Self::Vault(ActionKey { project, id: rest.to_owned().try_into().ok()? })),
             "role" => Some(Self::Role(RoleKey { project, role: rest.parse().ok()? })),
+            "notifier" => NotifierKey::parse_lane(&project, rest).map(Self::Notifier),
             "concern" => Some(Self::Concern(ConcernKey { project, about: About::new(rest)? })),
             _ => None,
         }
@@ -145,6 +152,12 @@ impl From<RoleKey> for WorkflowId {
     }
 }
 
+impl From<NotifierKey> for WorkflowId {
+    fn from(key: NotifierKey) -> Self {
+        Self::Notifier(key)
+    }
+}
+
 impl fmt::Display for WorkflowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -153,6 +166,7 @@ impl fmt::Display for WorkflowId {
             Self::Vault(key) => key.fmt(f),
             Self::Concern(key) => key.fmt(f),
             Self::Role(key) => key.fmt(f),
+            Self::Notifier(key) => key.fmt(f),
         }
     }
 }
@@ -161,7 +175,9 @@ impl fmt::Display for WorkflowId {
 mod tests {
     use super::WorkflowId;
     use crate::concern::{About, ConcernKey};
+    use crate::config::NotifierKind;
     use crate::ids::{ActionKey, ProjectName, RoleKey, RunKey, TaskKey};
+    use crate::notifier::{Lane, NotifierKey};
     use crate::role::Role;
     use crate::run::RunId;
 
@@ -191,6 +207,12 @@ mod tests {
         let memory = WorkflowId::Role(RoleKey { project: project.clone(), role: Role::Gardener });
         assert_eq!(WorkflowId::parse_lane(&project, &memory.lane()), Some(memory.clone()));
         assert_eq!(WorkflowId::parse_identity(&memory.identity()), None, "it has no sessions");
+        for lane in Lane::ALL {
+            let key = NotifierKey { project: project.clone(), kind: NotifierKind::Matrix, lane };
+            let notifier = WorkflowId::from(key);
+            assert_eq!(WorkflowId::parse_lane(&project, &notifier.lane()), Some(notifier.clone()));
+            assert_eq!(WorkflowId::parse_identity(&notifier.identity()), None, "it has no sessions");
+        }
         for bad in ["", "dev", "dev-shop", "dev-shop-x.1", "dev-shop-3", "cook-shop-3.1", "dev-$(id)-3.1"] {
             assert_eq!(WorkflowId::parse_session(bad), None, "{bad}");
         }
@@ -205,6 +227,8 @@ mod tests {
             "concern/",
             "concern/A",
             "role/x",
+            "notifier/matrix",
+            "notifier/post/prompt",
         ] {
             assert_eq!(WorkflowId::parse_lane(&project, bad), None, "{bad}");
         }

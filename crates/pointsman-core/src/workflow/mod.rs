@@ -1,5 +1,5 @@
-//! Workflows: the durable things of Pointsman. A task, a run of a formula, a vault action, a concern and
-//! the memory of a role each are one.
+//! Workflows: the durable things of Pointsman. A task, a run of a formula, a vault action, a concern,
+//! the memory of a role and a notifier each are one.
 //!
 //! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. The
 //! engine knows workflows only by [`WorkflowId`], [`Workflow`] and [`Event`], so that all of them share one way in, one
@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::deed::Ending;
 use crate::ids::{ActionKey, Number};
 use crate::log;
+use crate::notifier::{self, Notifier};
 use crate::part::contribution::{self, Contribution};
 use crate::part::question::{self, Question};
 use crate::part::session::{self, Demand, Session, Stage};
@@ -54,6 +55,7 @@ pub enum Event {
     Vault(vault::Event),
     Concern(concern::Event),
     Role(role_memory::Event),
+    Notifier(notifier::Event),
 }
 
 impl Event {
@@ -62,9 +64,11 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_session(generation, event)),
             // The others have no session: as every event of another kind, they refuse this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
-                Self::Run(run::Event::Session { generation, told: event })
-            }
+            WorkflowId::Run(_)
+            | WorkflowId::Vault(_)
+            | WorkflowId::Concern(_)
+            | WorkflowId::Role(_)
+            | WorkflowId::Notifier(_) => Self::Run(run::Event::Session { generation, told: event }),
         }
     }
 
@@ -73,9 +77,11 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Self::Task(task::Event::of_contribution(event)),
             // The others have none: as every event of another kind, they refuse this one.
-            WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
-                Self::Run(run::Event::Contribution { about: event })
-            }
+            WorkflowId::Run(_)
+            | WorkflowId::Vault(_)
+            | WorkflowId::Concern(_)
+            | WorkflowId::Role(_)
+            | WorkflowId::Notifier(_) => Self::Run(run::Event::Contribution { about: event }),
         }
     }
 
@@ -87,6 +93,7 @@ impl Event {
             WorkflowId::Vault(_) => Self::Vault(vault::Event::TimePassed),
             WorkflowId::Concern(_) => Self::Concern(concern::Event::TimePassed),
             WorkflowId::Role(_) => Self::Role(role_memory::Event::TimePassed),
+            WorkflowId::Notifier(_) => Self::Notifier(notifier::Event::TimePassed),
         }
     }
 
@@ -95,7 +102,9 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Some(Self::Task(task::Event::TimeSkipped { by_ms })),
             WorkflowId::Run(_) => Some(Self::Run(run::Event::TimeSkipped { by_ms })),
-            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+                None
+            }
         }
     }
 
@@ -113,7 +122,9 @@ impl Event {
             WorkflowId::Run(_) => {
                 Some(Self::Run(run::Event::SetupFailed { generation, opening, error, log }))
             }
-            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+                None
+            }
         }
     }
 
@@ -122,7 +133,9 @@ impl Event {
         match id {
             WorkflowId::Task(_) => Some(Self::Task(task::Event::PortsAssigned { ports })),
             WorkflowId::Run(_) => Some(Self::Run(run::Event::PortsAssigned { ports })),
-            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+                None
+            }
         }
     }
 
@@ -141,6 +154,7 @@ impl Event {
             WorkflowId::Vault(_) => Self::Vault(vault::Event::effect_gave_up(effect, &error)),
             WorkflowId::Concern(_) => Self::Concern(concern::Event::EffectGaveUp { error }),
             WorkflowId::Role(_) => Self::Role(role_memory::Event::EffectGaveUp { effect: kind, error }),
+            WorkflowId::Notifier(_) => Self::Notifier(notifier::Event::EffectGaveUp { error }),
         }
     }
 
@@ -150,9 +164,11 @@ impl Event {
         match id {
             WorkflowId::Role(_) => Self::Role(role_memory::Event::DeedEnded { name, ending }),
             // The others order no deeds: as every event of another kind, they refuse this one.
-            WorkflowId::Run(_) | WorkflowId::Task(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) => {
-                Self::Run(run::Event::DeedEnded { name, ending })
-            }
+            WorkflowId::Run(_)
+            | WorkflowId::Task(_)
+            | WorkflowId::Vault(_)
+            | WorkflowId::Concern(_)
+            | WorkflowId::Notifier(_) => Self::Run(run::Event::DeedEnded { name, ending }),
         }
     }
 }
@@ -165,6 +181,7 @@ pub enum Workflow {
     Vault(Arc<vault::Entry>),
     Concern(Arc<Concern>),
     Role(Arc<RoleMemory>),
+    Notifier(Arc<Notifier>),
 }
 
 /// The session of those who have none.
@@ -179,6 +196,7 @@ impl Workflow {
             Self::Vault(entry) => WorkflowId::Vault(entry.key()),
             Self::Concern(concern) => WorkflowId::Concern(concern.key.clone()),
             Self::Role(memory) => WorkflowId::Role(memory.key.clone()),
+            Self::Notifier(notifier) => WorkflowId::Notifier(notifier.key.clone()),
         }
     }
 
@@ -187,7 +205,7 @@ impl Workflow {
         match self {
             Self::Task(task) => &task.session,
             Self::Run(run) => &run.session,
-            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => &NO_SESSION,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => &NO_SESSION,
         }
     }
 
@@ -196,7 +214,7 @@ impl Workflow {
         match self {
             Self::Task(task) => Some(&task.contribution),
             Self::Run(run) => run.contribution(),
-            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => None,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => None,
         }
     }
 
@@ -212,8 +230,8 @@ impl Workflow {
             Self::Task(_) => Task::ROLE,
             Self::Run(run) => run.formula.role(),
             Self::Vault(_) => vault::ROLE,
-            // It has no sessions.
-            Self::Concern(_) => Task::ROLE,
+            // They have no sessions.
+            Self::Concern(_) | Self::Notifier(_) => Task::ROLE,
             Self::Role(memory) => memory.key.role,
         }
     }
@@ -223,7 +241,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.state.demand(),
             Self::Run(run) => run.demand(),
-            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => Demand::Nothing,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => Demand::Nothing,
         }
     }
 
@@ -232,7 +250,7 @@ impl Workflow {
         match self {
             Self::Task(task) => task.phase.is_some(),
             Self::Run(run) => run.phase.is_some(),
-            Self::Vault(_) | Self::Concern(_) | Self::Role(_) => false,
+            Self::Vault(_) | Self::Concern(_) | Self::Role(_) | Self::Notifier(_) => false,
         }
     }
 
@@ -244,6 +262,7 @@ impl Workflow {
             Self::Vault(entry) => entry.id().as_str(),
             Self::Concern(concern) => concern.key.about.as_str(),
             Self::Role(memory) => memory.key.role.as_str(),
+            Self::Notifier(notifier) => notifier.key.kind.as_str(),
         }
     }
 
@@ -254,7 +273,7 @@ impl Workflow {
             Self::Run(run) => run.wake_at(&rules.run(run)),
             Self::Vault(entry) => entry.wake_at(),
             Self::Concern(concern) => concern.wake_at(),
-            Self::Role(_) => None,
+            Self::Role(_) | Self::Notifier(_) => None,
         }
     }
 
@@ -267,8 +286,8 @@ impl Workflow {
             Self::Run(run) => run.is_open(),
             Self::Vault(entry) => entry.is_open(),
             Self::Concern(concern) => concern.is_open(),
-            // It is read when something happens to it, which is seldom.
-            Self::Role(_) => false,
+            // They are read when something happens to them, which is seldom.
+            Self::Role(_) | Self::Notifier(_) => false,
         }
     }
 
@@ -279,7 +298,7 @@ impl Workflow {
             Self::Run(run) => run.question.as_ref(),
             Self::Vault(entry) => entry.asked.as_ref(),
             Self::Concern(concern) => concern.asked.as_ref(),
-            Self::Role(_) => None,
+            Self::Role(_) | Self::Notifier(_) => None,
         }
     }
 }
@@ -351,12 +370,17 @@ pub fn step(workflow: &Workflow, event: &Event, rules: &Rules, now: Timestamp) -
                 role_memory::step(memory, event, &rules.config, now)?;
             Ok(Next { logged, ..Next::new(Workflow::Role(Arc::new(memory)), effects) })
         }
+        (Workflow::Notifier(notifier), Event::Notifier(event)) => {
+            let notifier = notifier::step(notifier, event, now);
+            Ok(Next::new(Workflow::Notifier(Arc::new(notifier)), Vec::new()))
+        }
         (
             Workflow::Task(_)
             | Workflow::Run(_)
             | Workflow::Vault(_)
             | Workflow::Concern(_)
-            | Workflow::Role(_),
+            | Workflow::Role(_)
+            | Workflow::Notifier(_),
             _,
         ) => Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned())),
     }

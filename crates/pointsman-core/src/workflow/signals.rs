@@ -25,7 +25,12 @@ fn ended(event: &Event) -> Option<(u32, Exit)> {
         | Event::Run(run::Event::Session { generation, told: session::Event::Ended { exit, .. } }) => {
             Some((*generation, *exit))
         }
-        Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_) => None,
+        Event::Task(_)
+        | Event::Run(_)
+        | Event::Vault(_)
+        | Event::Concern(_)
+        | Event::Role(_)
+        | Event::Notifier(_) => None,
     }
 }
 
@@ -36,7 +41,7 @@ fn is_compaction(event: &Event) -> bool {
             event,
             run::Event::Session { told: session::Event::SymptomSeen { symptom: Symptom::Compacting }, .. }
         ),
-        Event::Vault(_) | Event::Concern(_) | Event::Role(_) => false,
+        Event::Vault(_) | Event::Concern(_) | Event::Role(_) | Event::Notifier(_) => false,
     }
 }
 
@@ -47,7 +52,7 @@ fn is_finished(workflow: &Workflow) -> bool {
         Workflow::Run(run) => run.status.is_over() || run.phase == Some(task::Phase::Done),
         Workflow::Vault(entry) => !entry.is_open(),
         Workflow::Concern(concern) => !concern.is_open(),
-        Workflow::Role(_) => false,
+        Workflow::Role(_) | Workflow::Notifier(_) => false,
     }
 }
 

@@ -164,6 +164,11 @@ pub enum Write {
         not_before: Timestamp,
     },
     EffectSuperseded(EffectId),
+    /// What the effects of a workflow waited for until then is over: they are due.
+    EffectsRetried {
+        workflow: WorkflowId,
+        until: Timestamp,
+    },
     Notice(NewNotice),
     /// The same was said once more.
     NoticeRepeated(i64),
@@ -225,6 +230,7 @@ impl Write {
         Self::MessageUnacknowledged(_) => "message_unacknowledged",
         Self::EffectPostponed { .. } => "effect_postponed",
         Self::EffectSuperseded(_) => "effect_superseded",
+        Self::EffectsRetried { .. } => "effects_retried",
         Self::Notice(_) => "notice",
         Self::NoticeRepeated(_) => "notice_repeated",
         Self::Delivered { .. } => "delivered",
@@ -261,6 +267,7 @@ impl Write {
             | Self::MessageUnacknowledged(_)
             | Self::EffectPostponed { .. }
             | Self::EffectSuperseded(_)
+            | Self::EffectsRetried { .. }
             | Self::Notice(_)
             | Self::NoticeRepeated(_)
             | Self::Delivered { .. }
@@ -301,6 +308,7 @@ impl Write {
                 outbox::postpone(draft, *id, error, *not_before)
             }
             Self::EffectSuperseded(id) => outbox::supersede(draft, *id, at),
+            Self::EffectsRetried { workflow, until } => outbox::retry(draft, workflow, *until),
             Self::Notice(notice) => notices::insert(draft, notice, at),
             Self::NoticeRepeated(id) => notices::count(draft, *id),
             Self::Delivered { id, delivered, at } => deliveries::settle(draft, *id, delivered, *at),

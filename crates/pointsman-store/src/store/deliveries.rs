@@ -1,18 +1,21 @@
-//! Notices on their way through notifiers.
+//! Notices on their way through notifiers. A delivery is the record of an effect in a lane of its notifier, as a message is
+//! that of one in a task's.
 
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::notifier::{NotifierKey, Posting, Topic};
+use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use rusqlite::{Row, params};
 
-use super::Store;
 use super::commit::Draft;
 use super::statement::{Statement, values};
 use super::threads::{self, Thread};
+use super::{EffectId, Store};
 use crate::Result;
-use crate::column::{Word, json, maybe_time, time, word};
+use crate::column::{Json, Word, json, maybe_time, time, word};
 
 /// A delivery's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,20 +61,12 @@ pub struct Waiting {
 }
 
 impl Store {
-    /// The deliveries that one notifier has to make now, oldest first, at most so many.
-    pub fn due_deliveries(
-        &self,
-        project: &ProjectName,
-        notifier: NotifierKind,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<Delivery>> {
-        self.rows(
-            words::store::READ_DELIVERIES,
-            DUE,
-            params![Word(project), Word(notifier), now.0, limit],
-            read,
-        )
+    /// A delivery by its number.
+    pub fn delivery(&self, id: DeliveryId) -> Result<Option<Delivery>> {
+        const SQL: &str =
+            "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
+            FROM deliveries AS d JOIN notices AS n ON n.id = d.notice WHERE d.id = $1";
+        Ok(self.rows(words::store::READ_DELIVERIES, SQL, [id.0], read)?.into_iter().next())
     }
 
     /// Everything that waits for one notifier, oldest first: number, when it was written, and whether it is urgent.
@@ -144,12 +139,6 @@ impl Store {
     }
 }
 
-pub(super) const DUE: &str =
-    "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
-    FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
-    WHERE d.project = $1 AND d.notifier = $2 AND d.status = 'pending' AND d.not_before <= $3
-    ORDER BY d.id LIMIT $4";
-
 pub(super) const WAITING: &str =
     "SELECT d.id, d.urgent, n.at FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
     WHERE d.project = $1 AND d.notifier = $2 AND d.status = 'pending' ORDER BY d.id";
@@ -157,24 +146,33 @@ pub(super) const WAITING: &str =
 pub(super) const SENT_AS: &str = "SELECT n.topic FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
     WHERE d.project = $1 AND d.sent_as = $2";
 
-/// Has a notifier tell a notice, if the notice was written under this number: its key may have been known.
+/// Has a notifier tell a notice by one of its lanes, if the notice was written under this number: its key may have been
+/// known.
 pub(super) fn insert(
     draft: &mut Draft<'_>,
     notice: i64,
     posting: &Posting,
-    notifier: NotifierKind,
-    not_before: Timestamp,
+    (to, not_before): (NotifierKey, Timestamp),
+    at: Timestamp,
 ) -> Result<()> {
-    const SQL: &str = "INSERT INTO deliveries (id, notice, project, notifier, status, urgent, not_before)
-        SELECT $1, n.id, $2, $3, 'pending', $4, $5 FROM notices AS n WHERE n.id = $6";
-    let id = draft.numbers.delivery.take();
-    let values =
-        values![id, Word(&posting.project), Word(notifier), posting.notice.urgent, not_before, notice];
+    const SQL: &str =
+        "INSERT INTO deliveries (id, notice, project, notifier, status, urgent, not_before, effect)
+        SELECT $1, n.id, $2, $3, 'pending', $4, $5, $6 FROM notices AS n WHERE n.id = $7";
+    const EFFECT: &str = "INSERT INTO outbox
+        (id, key, project, workflow, effect, status, attempts, not_before, created_at)
+        SELECT $1, $2, $3, $4, $5, 'pending', 0, $6, $7 FROM notices AS n WHERE n.id = $8";
+    let (id, effect) = (draft.numbers.delivery.take(), draft.numbers.effect.take());
+    let (project, urgent) = (Word(&posting.project), posting.notice.urgent);
+    let values = values![id, project, Word(to.kind), urgent, not_before, effect, notice];
     draft.push(Statement::new(words::store::WRITE_DELIVERY, SQL, values));
+    let (key, lane, order) =
+        (format!("delivery/{id}"), WorkflowId::from(to).lane(), Effect::Tell { delivery: id });
+    let values = values![effect, key, Word(&posting.project), lane, Json(&order), not_before, at, notice];
+    draft.push(Statement::new(words::store::WRITE_OUTBOX, EFFECT, values));
     Ok(())
 }
 
-/// What became of a delivery. Who hears of it a second time changes nothing.
+/// What became of a delivery, and with it of its effect. Who hears of it a second time changes nothing.
 pub(super) fn settle(
     draft: &mut Draft<'_>,
     id: DeliveryId,
@@ -183,15 +181,26 @@ pub(super) fn settle(
 ) -> Result<()> {
     const SQL: &str = "UPDATE deliveries SET status = $1, settled_at = $2, sent_as = $3, error = $4
         WHERE id = $5 AND status = 'pending'";
+    const EFFECT: &str = "UPDATE outbox SET status = $1, settled_at = $2
+        WHERE id = (SELECT d.effect FROM deliveries AS d WHERE d.id = $3) AND status = 'pending'";
     // First the thread: who hears of it a second time knows less of it than is written.
     if let Delivered::Sent { thread: Some(thread), .. } = delivered {
         threads::put_with(draft, thread, id)?;
     }
-    let (status, sent_as, error) = match delivered {
-        Delivered::Sent { sent_as, .. } => ("sent", sent_as.as_deref(), None),
-        Delivered::Dropped { why } => ("dropped", None, Some(why.as_str())),
+    let (status, effect, sent_as, error) = match delivered {
+        Delivered::Sent { sent_as, .. } => ("sent", "done", sent_as.as_deref(), None),
+        Delivered::Dropped { why } => ("dropped", "superseded", None, Some(why.as_str())),
     };
     draft.push(Statement::new(words::store::SETTLE_DELIVERY, SQL, values![status, at, sent_as, error, id.0]));
+    draft.push(Statement::new(words::store::SETTLE_EFFECT, EFFECT, values![effect, at, id.0]));
+    Ok(())
+}
+
+/// An effect can never be done. If it is a delivery, that is dropped.
+pub(super) fn failed(draft: &mut Draft<'_>, effect: EffectId, why: &str, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE deliveries SET status = 'dropped', settled_at = $1, error = $2
+        WHERE effect = $3 AND status = 'pending'";
+    draft.push(Statement::new(words::store::SETTLE_DELIVERY, SQL, values![at, why, effect.0]));
     Ok(())
 }
 

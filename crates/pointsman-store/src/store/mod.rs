@@ -66,7 +66,7 @@ pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
@@ -78,6 +78,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/store/0009_spending_by_class.sql"),
     include_str!("../migrations/store/0010_questions.sql"),
     include_str!("../migrations/store/0011_workflows.sql"),
+    include_str!("../migrations/store/0012_notices_in_the_outbox.sql"),
 ];
 
 /// The daemon's database.

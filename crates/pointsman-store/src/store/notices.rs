@@ -2,7 +2,7 @@
 
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::notifier::{Lane, NotifierKey, Posting, Topic};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rusqlite::params;
@@ -17,6 +17,8 @@ use crate::column::{Json, Word, json, time};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotice {
     pub posting: Posting,
+    /// The lane by which everybody tells it.
+    pub lane: Lane,
     /// By whom, not before when.
     pub to: Vec<(NotifierKind, Timestamp)>,
 }
@@ -88,7 +90,8 @@ pub(super) fn insert(draft: &mut Draft<'_>, notice: &NewNotice, at: Timestamp) -
     let values = values![id, &posting.key, project, topic, posting.words(), at, Json(posting)];
     draft.push(Statement::new(words::store::WRITE_NOTICE, SQL, values));
     for (notifier, not_before) in &notice.to {
-        deliveries::insert(draft, id, posting, *notifier, *not_before)?;
+        let to = NotifierKey { project: posting.project.clone(), kind: *notifier, lane: notice.lane };
+        deliveries::insert(draft, id, posting, (to, *not_before), at)?;
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! An effect waits as `pending`; there is no "running" on disk, because after a kill nobody could
 //! tell "running" from "done": every pending effect is asked whether it already happened.
-//! The effects of one workflow are a lane: the second waits until the first is settled.
+//! The effects of one workflow are a lane: the second waits until the first is settled. A notice to people is in a lane of
+//! the notifier that tells it.
 
 use std::fmt;
 
@@ -15,9 +16,9 @@ use pointsman_core::workflow::WorkflowId;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::Store;
 use super::commit::Draft;
 use super::statement::{Statement, values};
+use super::{Store, deliveries};
 use crate::Result;
 use crate::column::{Json, Word, json, time, word};
 
@@ -128,7 +129,10 @@ pub(super) fn settle(
         WHERE id = $4 AND status = 'pending'";
     let status = if failure.is_some() { "failed" } else { "done" };
     draft.push(Statement::new(words::store::SETTLE_EFFECT, SQL, values![status, failure, at, id.0]));
-    Ok(())
+    match failure {
+        Some(why) => deliveries::failed(draft, id, why, at),
+        None => Ok(()),
+    }
 }
 
 /// An attempt failed and is to be repeated later.
@@ -141,6 +145,15 @@ pub(super) fn postpone(
     const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
         WHERE id = $3 AND status = 'pending'";
     draft.push(Statement::new(words::store::POSTPONE_EFFECT, SQL, values![error, not_before, id.0]));
+    Ok(())
+}
+
+/// What this workflow's effects waited for is over: those that were to wait until then are due.
+pub(super) fn retry(draft: &mut Draft<'_>, workflow: &WorkflowId, until: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE outbox SET not_before = 0
+        WHERE status = 'pending' AND project = $1 AND workflow = $2 AND not_before <= $3";
+    let values = values![Word(workflow.project()), workflow.lane(), until];
+    draft.push(Statement::new(words::store::POSTPONE_EFFECT, SQL, values));
     Ok(())
 }
 

@@ -86,7 +86,6 @@ fn settled_questions_cost_nothing() {
 fn notices_that_were_told_cost_nothing() {
     let (store, _directory) = fresh();
     let cases = [
-        (deliveries::DUE, 4, "deliveries_pending"),
         (deliveries::WAITING, 2, "deliveries_pending"),
         (deliveries::SENT_AS, 2, "deliveries_sent_as"),
         (notices::TOLD_LAST, 2, "notices_of_words"),

@@ -67,6 +67,7 @@ keeps_the_contract!(
         queue_states::a_landing_is_found_by_its_candidate,
         queue_states::a_gates_pace_is_the_middle_of_its_last_runs,
         notices::a_notice_is_written_once_and_told_by_each_for_itself,
+        notices::a_lane_is_told_in_its_order_and_the_other_does_not_wait_for_it,
         notices::the_same_words_and_the_same_question_are_found,
         notices::threads_are_found_by_what_they_are_about_and_by_their_first_message,
         notices::what_people_said_is_written_once_and_taken_once,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pointsman_core::config::{Config, NotifierKind};
 use pointsman_core::formula::{Formula, SHIPPED, variables};
-use pointsman_core::notifier::Topic;
+use pointsman_core::notifier::{Lane, NotifierKey, Topic};
 use pointsman_core::part::session::Stage;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::session::budget::Spent;
@@ -16,7 +16,7 @@ use pointsman_core::value::{Following, RoleValue};
 use pointsman_core::vault::{Action, Entry, Estimate, Event, Policy, step};
 use pointsman_core::{gardener, hand_in, health, planner, predictor};
 use pointsman_store::{
-    Change, EffectId, EntryId, EntryScope, Error, EventFilter, SessionScope, SessionStatus, Store,
+    Change, DeliveryId, EffectId, EntryId, EntryScope, Error, EventFilter, SessionScope, SessionStatus, Store,
 };
 use rusqlite::{Connection, params};
 
@@ -272,7 +272,12 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     let line = store.queue_state(&shop).unwrap();
     assert_eq!((line.stopped.unwrap().reason.as_str(), line.person_merges), ("a holiday", 2));
     assert_eq!(store.projects().unwrap().len(), 1);
-    assert_eq!(store.due_deliveries(&shop, NotifierKind::Matrix, at(99), 9).unwrap().len(), 1);
+    let lane = NotifierKey { project: shop.clone(), kind: NotifierKind::Matrix, lane: Lane::Ordinary };
+    let told = store.pending_effects(&lane.into()).unwrap();
+    assert_eq!(told.len(), 1, "a notice that waited is an effect of its notifier");
+    let Effect::Tell { delivery } = told[0].effect else { panic!("{told:?}") };
+    let delivery = store.delivery(DeliveryId(delivery)).unwrap().unwrap();
+    assert_eq!((delivery.status.as_str(), delivery.not_before), ("pending", told[0].not_before));
     assert_eq!(store.open_threads(&shop, "!room").unwrap().len(), 1);
     assert_eq!(store.replies(&shop, &Topic::Agent("gardener".into())).unwrap().len(), 1);
     assert_eq!(store.cursor(Some(&shop), "comments.3").unwrap().as_deref(), Some("41"));
@@ -302,7 +307,8 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
 
     // And it goes on from there.
     let (seq, effects) = commit(&mut store, change(3, &[Effect::CleanUp]));
-    assert_eq!((seq, effects[0]), (8, EffectId(7)));
+    // The notice that waited is the effect before it.
+    assert_eq!((seq, effects[0]), (8, EffectId(8)));
     assert_eq!(store.next_entry(), EntryId(9));
     drop(store);
     let kept = Connection::open(directory.path().join("pointsman.db.before-8")).unwrap();

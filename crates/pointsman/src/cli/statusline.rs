@@ -106,7 +106,9 @@ fn named(id: &WorkflowId) -> String {
     match id {
         WorkflowId::Task(key) => format!("{} #{}", key.project, key.issue),
         WorkflowId::Run(key) => format!("{} {} {}", key.project, key.role, key.id),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => id.to_string(),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+            id.to_string()
+        }
     }
 }
 

@@ -94,7 +94,7 @@ fn issue_worked_on(engine: &Engine, id: &WorkflowId) -> Option<u64> {
     match id {
         WorkflowId::Task(key) => Some(key.issue),
         WorkflowId::Run(key) => engine.runs().get(key).and_then(|run| issue_of(engine, run)),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => None,
     }
 }
 
@@ -259,9 +259,11 @@ pub(crate) fn turn_ended(
     }
     let turns = match id {
         WorkflowId::Task(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
-        WorkflowId::Run(_) | WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => {
-            engine.store().session(session)?.map_or(0, |row| row.spent.turns)
-        }
+        WorkflowId::Run(_)
+        | WorkflowId::Vault(_)
+        | WorkflowId::Concern(_)
+        | WorkflowId::Role(_)
+        | WorkflowId::Notifier(_) => engine.store().session(session)?.map_or(0, |row| row.spent.turns),
     };
     let spent = Spent { turns: turns.saturating_add(1), ..Spent::default() };
     spend(engine, id, session, spent, now)?;
@@ -304,7 +306,7 @@ impl Spender {
         match owner {
             Workflow::Task(task) => Self::of_task(task),
             Workflow::Run(run) => Self::of_run(run, issue_of(engine, run)),
-            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                 let project = owner.id().project().clone();
                 Self { project, role: owner.role(), issue: None, session: None }
             }
@@ -580,7 +582,11 @@ fn concerns(engine: &Engine, config: &Config, now: Timestamp) -> Result<Vec<Inpu
             let own = concern.key.project == config.name;
             (own && budget && !working && !holds(&concern.key)).then(|| concern.key.clone())
         }
-        Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Role(_) => None,
+        Workflow::Task(_)
+        | Workflow::Run(_)
+        | Workflow::Vault(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => None,
     });
     let lifted = || concern::Event::Lifted { why: words::question::BUDGET_IS_NOT_USED_UP.to_owned() };
     let over: Vec<Input> = over.map(|key| Input::of_concern(key, lifted())).collect();
@@ -638,7 +644,9 @@ fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Inp
     let of = match &id {
         WorkflowId::Task(key) => key.issue.to_string(),
         WorkflowId::Run(key) => key.identity(),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => id.to_string(),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+            id.to_string()
+        }
     };
     let generation = owner.session().generation;
     let name = format!("budget-{of}-{}-{generation}", mark.name);

@@ -22,7 +22,7 @@ pub(super) fn event(event: &Event) -> Cow<'_, Event> {
         Event::Vault(event) => masked(&known, event).map(Event::Vault),
         Event::Concern(event) => masked(&known, event).map(Event::Concern),
         // Its texts come from the results of runs, which were masked, and from the forge.
-        Event::Role(_) => None,
+        Event::Role(_) | Event::Notifier(_) => None,
     };
     masked.map_or(Cow::Borrowed(event), Cow::Owned)
 }

@@ -1,10 +1,13 @@
 //! The outcome of an effect.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use pointsman_core::notifier::Posting;
 use pointsman_core::task;
+use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{Event, Workflow};
-use pointsman_store::{NewEntry, Outgoing, SessionRow};
+use pointsman_store::{Delivered, DeliveryId, NewEntry, Outgoing, SessionRow};
 
 /// Performs effects. The daemon has the real world, the simulation a pretended one.
 pub trait PerformEffects: Send + Sync {
@@ -20,6 +23,12 @@ pub enum Outcome {
     /// Not now; nothing is lost by trying again.
     Later {
         error: String,
+    },
+    /// A notifier does not work: nothing in its lanes is told until it has rested.
+    Down {
+        error: String,
+        /// How long the other side asks to wait.
+        asked: Option<Duration>,
     },
     /// Never, until somebody changes something.
     Never {
@@ -42,6 +51,8 @@ pub struct Performed {
     pub events: Vec<Event>,
     pub sessions: Vec<SessionRow>,
     pub note: Option<Note>,
+    /// What people are told with it.
+    pub notices: Vec<Posting>,
 }
 
 /// A record that an effect leaves in the store beside the task.
@@ -53,6 +64,13 @@ pub enum Note {
     MessageHeld { path: PathBuf },
     /// A message has nobody to go to; the successor's prompt tells it.
     MessageSuperseded,
+    /// A notice is told.
+    Told {
+        id: DeliveryId,
+        delivered: Box<Delivered>,
+        /// When: nobody can have answered before that.
+        at: Timestamp,
+    },
     /// A branch wants to land.
     Enqueue(Box<NewEntry>),
     /// A branch no longer wants to land.
@@ -73,6 +91,11 @@ impl Outcome {
     /// Done, and the task learns this.
     pub fn event(event: task::Event) -> Self {
         Self::learned(Event::Task(event))
+    }
+
+    /// Done, and people are told this.
+    pub fn notice(posting: Posting) -> Self {
+        Self::Done(Performed { notices: vec![posting], ..Performed::default() })
     }
 
     /// Done, and this is written down.

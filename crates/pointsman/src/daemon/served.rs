@@ -257,7 +257,9 @@ impl Served {
             WorkflowId::Run(key) => (key.role, key.id.to_string()),
             // These have no sessions, so nobody writes such files.
             WorkflowId::Vault(key) => (vault::ROLE, key.id.to_string()),
-            WorkflowId::Concern(_) | WorkflowId::Role(_) => (Task::ROLE, id.lane().replace('/', "-")),
+            WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+                (Task::ROLE, id.lane().replace('/', "-"))
+            }
         };
         let name = format!("{}-{number}", id.project());
         SessionFiles {

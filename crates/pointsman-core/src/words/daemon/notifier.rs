@@ -32,6 +32,11 @@ pub fn not_told_this_way() -> &'static str {
     "this notifier is no longer used for it"
 }
 
+/// A notice that waits until its room is read: whoever answers at once must be heard.
+pub fn room_is_unread() -> &'static str {
+    "the room is not read yet"
+}
+
 /// A notice that is too old to be of use.
 pub fn told_too_late() -> &'static str {
     "it could not be delivered for three days"

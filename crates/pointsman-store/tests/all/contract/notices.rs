@@ -2,9 +2,10 @@
 
 use pointsman_core::chat::{Command, Reply};
 use pointsman_core::config::NotifierKind::{Matrix, Webhook};
-use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::task::Notice;
-use pointsman_store::{Change, Committed, Delivered, NewNotice, NewReply, Store, Thread, Write};
+use pointsman_core::notifier::{Lane, NotifierKey, Posting, Topic};
+use pointsman_core::task::{Effect, Notice};
+use pointsman_core::workflow::WorkflowId;
+use pointsman_store::{Change, Committed, Delivered, DeliveryId, NewNotice, NewReply, Store, Thread, Write};
 
 use crate::world::WriteOne as _;
 use crate::world::{at, project};
@@ -24,12 +25,30 @@ fn posting(key: &str, topic: &Topic, title: &str) -> Posting {
 fn add(store: &mut Store, key: &str, title: &str, when: i64) -> bool {
     let posting = posting(key, &Topic::Task(3), title);
     let to = vec![(Matrix, at(when)), (Webhook, at(when + 100))];
-    store.add_notice(&NewNotice { posting, to }, at(when)).unwrap()
+    let lane = if posting.notice.urgent { Lane::Prompt } else { Lane::Ordinary };
+    store.add_notice(&NewNotice { posting, lane, to }, at(when)).unwrap()
 }
 
+fn lane(lane: Lane) -> WorkflowId {
+    NotifierKey { project: project("shop"), kind: Matrix, lane }.into()
+}
+
+/// The keys of what Matrix has to tell now: the first of each lane.
 fn due(store: &Store, now: i64) -> Vec<String> {
-    let due = store.due_deliveries(&project("shop"), Matrix, at(now), 10).unwrap();
-    due.into_iter().map(|delivery| delivery.posting.key).collect()
+    let matrix = [lane(Lane::Prompt), lane(Lane::Ordinary)];
+    let due = store.due_effects(at(now), |workflow| !matrix.contains(workflow)).unwrap();
+    due.into_iter().map(|outgoing| told(store, &outgoing.effect)).collect()
+}
+
+/// The same, with everything that waits behind them.
+fn waiting(store: &Store) -> Vec<String> {
+    let pending = Lane::ALL.into_iter().flat_map(|of| store.pending_effects(&lane(of)).unwrap());
+    pending.map(|outgoing| told(store, &outgoing.effect)).collect()
+}
+
+fn told(store: &Store, effect: &Effect) -> String {
+    let Effect::Tell { delivery } = effect else { panic!("{effect:?}") };
+    store.delivery(DeliveryId(*delivery)).unwrap().unwrap().posting.key
 }
 
 fn thread(topic: &Topic, root: &str) -> Thread {
@@ -53,7 +72,7 @@ pub(crate) fn a_notice_is_written_once_and_told_by_each_for_itself(store: &mut S
     assert!(store.has_notice("1.0").unwrap() && !store.has_notice("9.9").unwrap());
     assert_eq!(due(store, 9), [""; 0]);
     assert_eq!(due(store, 20), ["1.0", "2.0"]);
-    assert!(store.due_deliveries(&project("harbour"), Matrix, at(99), 10).unwrap().is_empty());
+    assert_eq!(waiting(store), ["1.0", "2.0"]);
     let first = store.pending_delivery(&project("shop"), Matrix, "1.0").unwrap().unwrap();
     let topic = Topic::Task(3);
     let sent = Delivered::Sent { sent_as: Some("$e1".into()), thread: Some(thread(&topic, "$e1")) };
@@ -83,6 +102,31 @@ pub(crate) fn a_notice_is_written_once_and_told_by_each_for_itself(store: &mut S
     let told: Vec<_> =
         told.iter().map(|one| (one.notifier, one.status.as_str(), one.error.as_deref())).collect();
     assert_eq!(told, [(Matrix, "sent", None), (Webhook, "dropped", Some("too old"))]);
+}
+
+pub(crate) fn a_lane_is_told_in_its_order_and_the_other_does_not_wait_for_it(store: &mut Store) {
+    add(store, "1.0", "held until the morning", 500);
+    add(store, "2.0", "urgent", 10);
+    assert_eq!(due(store, 99), ["2.0"], "nothing urgent waits behind what quiet hours hold back");
+    add(store, "3.0", "said in the night", 20);
+    assert_eq!(due(store, 99), ["2.0"], "a lane has an order");
+    let retried = |until| Write::EffectsRetried { workflow: lane(Lane::Ordinary), until: at(until) };
+    store.write(retried(499), at(99)).unwrap();
+    assert_eq!(due(store, 99), ["2.0"], "what is held for longer stays held");
+    store.write(retried(500), at(99)).unwrap();
+    assert_eq!(due(store, 99), ["1.0", "2.0"]);
+    // What can never be told is dropped, and the next comes.
+    let first = store.pending_effects(&lane(Lane::Ordinary)).unwrap().remove(0);
+    let mut change = Change::quiet(at(100), Vec::new());
+    (change.settles, change.failure) = (Some(first.id), Some("too long".into()));
+    store.commit(&[change]).unwrap();
+    assert_eq!(due(store, 999), ["2.0", "3.0"]);
+    let waiting = store.waiting(&project("shop"), Matrix).unwrap();
+    assert_eq!((waiting.pending, waiting.dropped), (2, 1));
+    // Whoever finds it told settles its effect as well.
+    let urgent = store.pending_delivery(&project("shop"), Matrix, "2.0").unwrap().unwrap();
+    store.settle_delivery(urgent.id, &Delivered::Sent { sent_as: None, thread: None }, at(101)).unwrap();
+    assert_eq!(due(store, 999), ["3.0"]);
 }
 
 pub(crate) fn the_same_words_and_the_same_question_are_found(store: &mut Store) {
@@ -138,15 +182,18 @@ pub(crate) fn what_people_said_is_written_once_and_taken_once(store: &mut Store)
     {
         let mut change = Change::new(at(10), "person_spoke");
         change.dedup = Some(event.into());
-        change.notices =
-            vec![NewNotice { posting: posting(event, &supervisor, "kept"), to: vec![(Matrix, at(10))] }];
+        change.notices = vec![NewNotice {
+            posting: posting(event, &supervisor, "kept"),
+            lane: Lane::Prompt,
+            to: vec![(Matrix, at(10))],
+        }];
         change.reply = Some(said);
         assert!(!store.knows_input(event).unwrap());
         assert!(matches!(store.commit(&[change.clone()]).unwrap()[0], Committed::Done { .. }));
         assert!(store.knows_input(event).unwrap());
         assert_eq!(store.commit(&[change]).unwrap(), [Committed::Duplicate]);
     }
-    assert_eq!(due(store, 99), ["$e1", "$e2"], "answered with it, once");
+    assert_eq!(waiting(store), ["$e1", "$e2"], "answered with it, once");
     let waiting = store.replies(&project("shop"), &supervisor).unwrap();
     assert_eq!(waiting.iter().map(|row| &row.said.reply).collect::<Vec<_>>(), [&ignore, &Reply::Text]);
     store.take_reply(waiting[0].id, at(20)).unwrap();

@@ -13,9 +13,10 @@ use pointsman_core::hook::Activity;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::part::session::{self, Stage};
+use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_store::{Change, EffectId, MessageRow, Write};
+use pointsman_store::{Change, EffectId, MessageRow, Outgoing, Write};
 use pointsman_view::status::Daemon;
 
 use batch::Batch;
@@ -30,6 +31,7 @@ use super::engine::{Engine, Input};
 use super::halt;
 use super::hand_ins;
 use super::inbound::Inbound;
+use super::outcome::Outcome;
 use super::own_identity::LoopTurns;
 use super::poller::Poller;
 use super::projections::Projections;
@@ -141,6 +143,8 @@ impl Dispatcher {
         let now = clock::now();
         let rows = batch.quiet(now);
         let mut inputs = batch.inputs;
+        let tells = |performed: &(Outgoing, Outcome)| matches!(performed.0.effect, Effect::Tell { .. });
+        let told = batch.performed.iter().any(tells);
         for (outgoing, outcome) in batch.performed {
             self.until_written("an outcome", |d| {
                 inputs.extend(d.engine.absorb(&outgoing, &outcome, now)?);
@@ -150,6 +154,9 @@ impl Dispatcher {
         }
         // With the verdicts, and before anything lands by them: what was tested is not tested again.
         self.take_events(&inputs, &rows, now);
+        if told {
+            crash_point("notice-settled");
+        }
         for (inputs, answered) in batch.awaited {
             let mut answers = Vec::new();
             self.until_written("events", |d| {

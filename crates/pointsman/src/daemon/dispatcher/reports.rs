@@ -58,12 +58,13 @@ impl Dispatcher {
             ThreadReport::Notifier { told, written } => {
                 self.until_written("a notice", |d| notifier::take(&mut d.engine, &told, now));
                 match *told {
-                    NotifierReport::Posted(_) => self.notices.nudge(),
                     NotifierReport::Heard { .. } => {
                         self.notices.nudge();
                         self.factory.nudge();
                     }
-                    NotifierReport::Settled { .. }
+                    NotifierReport::Posted(_)
+                    | NotifierReport::Dropped { .. }
+                    | NotifierReport::Rested { .. }
                     | NotifierReport::Shown(_)
                     | NotifierReport::Failed { .. } => {}
                 }

@@ -162,7 +162,11 @@ fn judge(act: &Act, error: &anyhow::Error) -> Result<Ending, EffectError> {
 fn run_of(owner: &Workflow) -> anyhow::Result<&Run> {
     match owner {
         Workflow::Run(run) => Ok(run),
-        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+        Workflow::Task(_)
+        | Workflow::Vault(_)
+        | Workflow::Concern(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => {
             anyhow::bail!(words::daemon::process::not_its_effect(&owner.id().identity(), "deed"))
         }
     }

@@ -365,8 +365,8 @@ impl EffectPerformer {
             Need::Line { commit, .. } => format!("line/{commit}"),
             Need::Taken => "taken".to_owned(),
         };
-        self.put_up(&posting(served, role, &format!("{pr}/{what}"), Some(link), notice))?;
-        Ok(Outcome::done())
+        let posting = posting(served, role, &format!("{pr}/{what}"), Some(link), notice);
+        Ok(Outcome::notice(self.log(posting)?))
     }
 }
 

@@ -36,10 +36,11 @@ use pointsman_core::task::{Effect, Task};
 use pointsman_core::vault::Entry;
 use pointsman_core::words;
 use pointsman_core::workflow::Workflow;
-use pointsman_store::{Outgoing, Store};
+use pointsman_store::{DeliveryId, Outgoing, Store};
 
 use super::inbound::ThreadReport;
 use super::jobs::Jobs;
+use super::notifier;
 use super::outcome::{Outcome, PerformEffects, Performed};
 use super::projections::Announced;
 use super::reader::Reader;
@@ -125,7 +126,10 @@ impl EffectPerformer {
         match effect {
             // These have no session.
             Effect::StartSession { .. } | Effect::EndSession { .. } | Effect::Deliver { .. }
-                if matches!(owner, Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_)) =>
+                if matches!(
+                    owner,
+                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_)
+                ) =>
             {
                 Err(not_its_effect(owner, effect))
             }
@@ -144,7 +148,7 @@ impl EffectPerformer {
                             &served.files_of(&run.key().into()).tree,
                         )?;
                     }
-                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                         return Err(not_its_effect(owner, effect));
                     }
                 }
@@ -159,7 +163,7 @@ impl EffectPerformer {
             Effect::CleanUp => match owner {
                 Workflow::Task(task) => self.clean_up(served, task),
                 Workflow::Run(run) => self.clean_up_run(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                     Err(not_its_effect(owner, effect))
                 }
             },
@@ -171,6 +175,9 @@ impl EffectPerformer {
             Effect::LookAtAction { hash } => self.look_at_action(served, of_action(owner, effect)?, hash),
             Effect::CallOffLook { hash } => self.call_off_look(of_action(owner, effect)?, hash),
             Effect::FireAction { firing } => self.fire(served, of_action(owner, effect)?, *firing),
+            Effect::Tell { delivery } => {
+                notifier::tell(self, served, &outgoing.workflow, DeliveryId(*delivery))
+            }
             Effect::NotifyAction => self.notify_action(served, of_action(owner, effect)?),
             Effect::Deed { name, act } => self.deed(served, owner, &outgoing.key, name, act),
             Effect::ClaimIssue => self.claim_issue(served, of_task(owner, effect)?),
@@ -178,14 +185,14 @@ impl EffectPerformer {
             Effect::SyncBranch => match owner {
                 Workflow::Task(task) => self.sync_branch(served, task),
                 Workflow::Run(run) => self.push_hand_in(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                     Err(not_its_effect(owner, effect))
                 }
             },
             Effect::OpenPullRequest => match owner {
                 Workflow::Task(task) => Self::open_pull_request(served, task),
                 Workflow::Run(run) => self.open_hand_in(served, run),
-                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                     Err(not_its_effect(owner, effect))
                 }
             },
@@ -207,7 +214,7 @@ impl EffectPerformer {
             Effect::Enqueue { head } => match owner {
                 Workflow::Task(task) => Ok(Self::enqueue(served, task, head)),
                 Workflow::Run(run) => Ok(Self::enqueue_hand_in(served, run, head)),
-                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+                Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                     Err(not_its_effect(owner, effect))
                 }
             },
@@ -232,9 +239,11 @@ impl EffectPerformer {
 fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectError> {
     match owner {
         Workflow::Task(task) => Ok(task),
-        Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-            Err(not_its_effect(owner, effect))
-        }
+        Workflow::Run(_)
+        | Workflow::Vault(_)
+        | Workflow::Concern(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => Err(not_its_effect(owner, effect)),
     }
 }
 
@@ -242,9 +251,11 @@ fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectE
 fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectError> {
     match owner {
         Workflow::Run(run) => Ok(run),
-        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-            Err(not_its_effect(owner, effect))
-        }
+        Workflow::Task(_)
+        | Workflow::Vault(_)
+        | Workflow::Concern(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => Err(not_its_effect(owner, effect)),
     }
 }
 
@@ -252,9 +263,11 @@ fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectErr
 fn of_action<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Entry, EffectError> {
     match owner {
         Workflow::Vault(entry) => Ok(entry),
-        Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-            Err(not_its_effect(owner, effect))
-        }
+        Workflow::Task(_)
+        | Workflow::Run(_)
+        | Workflow::Concern(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => Err(not_its_effect(owner, effect)),
     }
 }
 

@@ -67,7 +67,7 @@ impl EffectPerformer {
                 Some(Subject::Action { issue }) => Some(*issue),
                 Some(Subject::Review { .. } | Subject::Vault { .. }) | None => None,
             },
-            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => None,
+            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => None,
         };
         let Some(issue) = issue else { return Ok(true) };
         let Some(issue) = served.forge.issue(issue)? else { return Ok(true) };

@@ -1,4 +1,5 @@
-//! Telling people: a line in the log and one in a file at once; louder notifiers are told by the loop.
+//! Telling people: a line in the log and one in a file at once; the notice is written together with the effect that
+//! orders it, and louder notifiers tell it by their own lanes.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +14,7 @@ use pointsman_core::words;
 use pointsman_core::workflow::{Event, Workflow};
 use serde_json::json;
 
-use super::{EffectError, EffectPerformer, Outcome};
+use super::{EffectError, EffectPerformer, Outcome, Performed};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::jobs::Jobs;
@@ -34,18 +35,22 @@ impl EffectPerformer {
             Workflow::Task(task) => {
                 (Some(served.forge.issue_link(task.key.issue)), task.escalation.is_some())
             }
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => (None, false),
+            Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => (None, false),
         };
         let topic = topic(owner);
         let project = id.project().clone();
         let posting =
             Posting { key: key.to_owned(), project, topic, link, question: None, notice: notice.clone() };
-        self.put_up(&posting)?;
+        let posting = self.log(posting)?;
         if notice.urgent && asks {
             let stamp = format!("{}\n", clock::rfc3339(clock::now()));
             phase_file::write_state_file(&served.files_of(&id).renotify, stamp.as_bytes())?;
         }
-        Ok(Outcome::done())
+        Ok(Outcome::notice(posting))
     }
 
     /// Tells people of the question of a workflow, in the thread of the question. One that is settled meanwhile is not
@@ -54,7 +59,7 @@ impl EffectPerformer {
         let Some((asked, id)) = owner.question().and_then(|asked| Some((asked, asked.id?))) else {
             return Ok(Outcome::done());
         };
-        self.put_up(&Posting {
+        let posting = self.log(Posting {
             key: format!("question/{id}/{}", asked.notices),
             project: asked.source.project.clone(),
             topic: Topic::Question(id),
@@ -62,12 +67,14 @@ impl EffectPerformer {
             question: None,
             notice: match owner {
                 Workflow::Run(run) => words::run::question(run, asked),
-                Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-                    words::question::notice(asked)
-                }
+                Workflow::Task(_)
+                | Workflow::Vault(_)
+                | Workflow::Concern(_)
+                | Workflow::Role(_)
+                | Workflow::Notifier(_) => words::question::notice(asked),
             },
         })?;
-        Ok(Outcome::done())
+        Ok(Outcome::notice(posting))
     }
 
     /// Tells people how a vault action stands. The key names the status and the reminder, so that nothing is told twice,
@@ -75,7 +82,7 @@ impl EffectPerformer {
     pub(super) fn notify_action(&self, served: &Served, entry: &Entry) -> Result<Outcome, EffectError> {
         let Some(before) = entry.told.checked_sub(1) else { return Ok(Outcome::done()) };
         let (project, id, status) = (&entry.project, entry.id(), entry.status.as_str());
-        self.put_up(&Posting {
+        let posting = self.log(Posting {
             key: format!("vault/{project}/{id}/{}/{status}/{before}", entry.firings),
             project: project.clone(),
             topic: Topic::Vault(id.clone()),
@@ -83,17 +90,25 @@ impl EffectPerformer {
             question: entry.question(),
             notice: words::vault::notice(entry, &Policy::new(&served.config)),
         })?;
-        Ok(Outcome::learned(Event::Vault(vault::Event::Told)))
+        let events = vec![Event::Vault(vault::Event::Told)];
+        Ok(Outcome::Done(Performed { events, notices: vec![posting], ..Performed::default() }))
     }
 
-    /// Tells the people on duty, once for each key: in the log at once, and by all others as soon as they can.
-    pub(in crate::daemon) fn put_up(&self, posting: &Posting) -> std::io::Result<()> {
+    /// Tells it in the log at once, once for each key. All others tell what is left, without known secrets, as soon as it
+    /// is written down.
+    pub(super) fn log(&self, posting: Posting) -> std::io::Result<Posting> {
         let served = self.project(&posting.project);
         if served.is_none_or(|served| served.config.tells(NotifierKind::Log)) {
-            self.log_notice(posting)?;
+            self.log_notice(&posting)?;
         }
-        notifier::send(&self.jobs.inbox, NotifierReport::Posted(masked(posting)));
         crash_point("notice-posted");
+        Ok(masked(&posting))
+    }
+
+    /// Tells people of something that no effect has ordered, once for each key.
+    pub(in crate::daemon) fn put_up(&self, posting: &Posting) -> std::io::Result<()> {
+        let posting = self.log(posting.clone())?;
+        notifier::send(&self.jobs.inbox, NotifierReport::Posted(posting));
         Ok(())
     }
 
@@ -114,6 +129,7 @@ pub(super) fn topic(owner: &Workflow) -> Topic {
             id.map_or(Topic::Room, Topic::Question)
         }
         Workflow::Role(memory) => Topic::of_role(memory.key.role),
+        Workflow::Notifier(_) => Topic::Room,
     }
 }
 

@@ -83,9 +83,11 @@ impl EffectPerformer {
         self.announce(served, &id, &session)?;
         let (prepared, in_tmux) = match owner {
             Workflow::Task(_) => ("session-prepared", "session-in-tmux"),
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-                ("run-session-prepared", "run-session-in-tmux")
-            }
+            Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => ("run-session-prepared", "run-session-in-tmux"),
         };
         crash_point(prepared);
         if self.jobs.is_halted() {
@@ -143,7 +145,11 @@ impl EffectPerformer {
         // A run is followed by its steps and its result: without a terminal it is through after its turn.
         let last = match owner {
             Workflow::Task(_) => false,
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => headless,
+            Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => headless,
         };
         let words = AgentInput { operation: "start", text: &line, last };
         self.drivers.say(&id.identity(), running, &epoch(&id.session(generation)), &words)?;
@@ -182,7 +188,7 @@ impl EffectPerformer {
         Outcome::Done(Performed {
             events: vec![Event::of_session(&id, generation, session::Event::Started)],
             sessions: vec![row],
-            note: None,
+            ..Performed::default()
         })
     }
 
@@ -224,14 +230,16 @@ impl EffectPerformer {
         // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
         let claims = match owner {
             Workflow::Task(_) => opening,
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-                Opening::Fresh
-            }
+            Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => Opening::Fresh,
         };
         let prepared = match owner {
             Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
             Workflow::Run(run) => self.prepare_run(served, run, (generation, opening), session_files)?,
-            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
+            Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
                 let why = words::daemon::process::not_its_effect(&owner.id().identity(), "start_session");
                 return Err(EffectError::never(why));
             }
@@ -257,7 +265,8 @@ impl EffectPerformer {
                     | Workflow::Run(_)
                     | Workflow::Vault(_)
                     | Workflow::Concern(_)
-                    | Workflow::Role(_),
+                    | Workflow::Role(_)
+                    | Workflow::Notifier(_),
                     _,
                 ) => {
                     require_program_of_run(program, &found)?;
@@ -518,7 +527,7 @@ impl EffectPerformer {
         Ok(Outcome::Done(Performed {
             events: vec![Event::of_session(&id, generation, session::Event::Ended { exit, tail })],
             sessions,
-            note: None,
+            ..Performed::default()
         }))
     }
 
@@ -590,7 +599,9 @@ pub(super) fn first_line(owner: &Workflow, session_files: &SessionFiles, generat
     match owner {
         Workflow::Task(task) => words::message::first_line(task, &prompt.to_string_lossy()),
         Workflow::Run(run) => words::run::first_line(run, &prompt.to_string_lossy()),
-        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => owner.title().to_owned(),
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
+            owner.title().to_owned()
+        }
     }
 }
 
@@ -599,7 +610,7 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
     match owner {
         Workflow::Task(_) => served.config.roles.get(owner.role()).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => None,
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => None,
     }
 }
 

@@ -244,7 +244,11 @@ impl EffectPerformer {
         let ended =
             |row| SessionRow { created_at: now, ended_at: Some(now), exit: Some(Exit::Failed), ..row };
         let sessions = row.map(ended).into_iter().collect();
-        Err(EffectError::learned(Performed { events: failed.into_iter().collect(), sessions, note: None }))
+        Err(EffectError::learned(Performed {
+            events: failed.into_iter().collect(),
+            sessions,
+            ..Performed::default()
+        }))
     }
 
     /// The files of the operator's checkout that the rules name, and where it is. None if there are no rules.
@@ -407,7 +411,7 @@ fn session_of(store: &Store, id: &WorkflowId) -> Option<Session> {
     match id {
         WorkflowId::Task(key) => Some(store.task(key).ok()??.session),
         WorkflowId::Run(key) => Some(store.run(&key.project, key.id).ok()??.session),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => None,
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => None,
     }
 }
 

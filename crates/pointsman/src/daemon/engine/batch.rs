@@ -59,8 +59,9 @@ impl Batch {
                 self.number(concern.asked.as_mut(), next);
                 Workflow::Concern(Arc::new(concern))
             }
-            // It asks nobody.
+            // These ask nobody.
             Workflow::Role(memory) => Workflow::Role(memory),
+            Workflow::Notifier(notifier) => Workflow::Notifier(notifier),
         }
     }
 

@@ -3,28 +3,36 @@
 use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::notifier::{self, Lane};
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{Event, Workflow, WorkflowId};
-use pointsman_store::{Change, EffectId, Outgoing, SessionRow, SessionScope, Write};
+use pointsman_store::{Change, Delivered, EffectId, Outgoing, SessionRow, SessionScope, Write};
 
 use super::{Engine, Input};
+use crate::daemon::notifier::planned;
 use crate::daemon::outcome::{Note, Outcome};
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 /// But never later than this: an outage that is over should be noticed.
 const RETRY_LAST: Duration = Duration::from_secs(60);
+/// A notice may wait until the end of the quiet hours, on the longest day of the year too.
+const NOTICE_WAITS: Duration = Duration::from_secs(25 * 3600);
 
 impl Engine {
     /// Effects that can be performed now, at most one per workflow. Each is handed out once until
-    /// [`settle`](Self::settle) says what became of it.
+    /// [`absorb`](Self::absorb) says what became of it.
     pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Workflow)>, pointsman_store::Error> {
         let mut due = Vec::new();
-        for outgoing in self.store.due_effects(Timestamp(i64::MAX), |workflow| !self.is_free(workflow))? {
+        let mut heads = self.store.due_effects(Timestamp(i64::MAX), |workflow| !self.is_free(workflow))?;
+        // What a person has to act on does not wait behind what was left from an outage.
+        heads.sort_by_key(|outgoing| lane(&outgoing.workflow) == Some(Lane::Ordinary));
+        for outgoing in heads {
+            let longest = lane(&outgoing.workflow).map_or(RETRY_LAST, |_| NOTICE_WAITS);
             // Nothing is put off for longer than the longest pause: if it seems so, the clock went back.
-            let waits = outgoing.not_before > now && outgoing.not_before <= now.after(RETRY_LAST);
-            if waits {
+            let waits = outgoing.not_before > now && outgoing.not_before <= now.after(longest);
+            if waits || !self.is_free(&outgoing.workflow) {
                 continue;
             }
             let workflow = match self.workflow(&outgoing.workflow) {
@@ -50,6 +58,7 @@ impl Engine {
             && !self.in_flight.contains_key(id)
             && !self.stuck.contains(id)
             && !self.held.contains(id.project())
+            && self.other_lane_is_free(id)
     }
 
     /// Performs nothing for a project until it is released.
@@ -65,6 +74,18 @@ impl Engine {
     /// Whether any project is held. No deadline passes until then.
     pub(in crate::daemon) fn is_held(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// Whether the notifier of this lane tells nothing of its other lane: two first messages would begin two threads.
+    fn other_lane_is_free(&self, id: &WorkflowId) -> bool {
+        match id {
+            WorkflowId::Notifier(key) => !self.in_flight.contains_key(&key.other_lane().into()),
+            WorkflowId::Task(_)
+            | WorkflowId::Run(_)
+            | WorkflowId::Vault(_)
+            | WorkflowId::Concern(_)
+            | WorkflowId::Role(_) => true,
+        }
     }
 
     /// A worker is done with an effect.
@@ -89,6 +110,16 @@ impl Engine {
                 tracing::warn!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, ?pause, "later");
                 return Ok(vec![Input::postponed_effect(outgoing, error.clone(), now.after(pause))]);
             }
+            Outcome::Down { error, asked } => {
+                let event = notifier::Event::Failed { error: error.clone(), asked: *asked };
+                let Ok(Some(Workflow::Notifier(before))) = self.stored(&outgoing.workflow)? else {
+                    return Ok(Vec::new());
+                };
+                let after = notifier::step(&before, &event, now).health;
+                let until = after.map_or(now, |health| health.next);
+                let failed = Input::of(outgoing.workflow.clone(), Event::Notifier(event));
+                return Ok(vec![Input::postponed_effect(outgoing, error.clone(), until), failed]);
+            }
             Outcome::Never { error } => {
                 tracing::error!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, "gave up");
                 let event = Event::effect_gave_up(&outgoing.workflow, &outgoing.effect, error.clone());
@@ -103,6 +134,10 @@ impl Engine {
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
+        for posting in &performed.notices {
+            let notice = planned(self, posting, now)?;
+            inputs[0].first.extend(notice.map(|notice| Change::quiet(now, vec![notice])));
+        }
         match &performed.note {
             None => {}
             Some(Note::MessageSent { path }) => inputs[0].sent = Some(path.clone()),
@@ -113,6 +148,10 @@ impl Engine {
             // Before it is settled: what is superseded is not done.
             Some(Note::MessageSuperseded) => {
                 inputs[0].first.push(Change::quiet(now, vec![Write::EffectSuperseded(outgoing.id)]));
+            }
+            Some(Note::Told { id, delivered, at }) => {
+                let settled = Write::Delivered { id: *id, delivered: Delivered::clone(delivered), at: *at };
+                inputs[0].first.push(Change::quiet(now, vec![settled]));
             }
             Some(Note::Enqueue(entry)) => inputs[0].enters = Some(entry.clone()),
             Some(Note::Dequeue { branch }) => inputs[0].leaves = Some(branch.clone()),
@@ -137,5 +176,17 @@ impl Engine {
             row.exit = Some(Exit::Stopped);
         }
         Ok(rows)
+    }
+}
+
+/// The lane of a notifier, if it is one.
+fn lane(id: &WorkflowId) -> Option<Lane> {
+    match id {
+        WorkflowId::Notifier(key) => Some(key.lane),
+        WorkflowId::Task(_)
+        | WorkflowId::Run(_)
+        | WorkflowId::Vault(_)
+        | WorkflowId::Concern(_)
+        | WorkflowId::Role(_) => None,
     }
 }

@@ -14,6 +14,7 @@ use pointsman_core::concern::{Concern, ConcernKey};
 use pointsman_core::config::Config;
 use pointsman_core::ids::{ActionKey, ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
+use pointsman_core::notifier::Notifier;
 use pointsman_core::part::question::{self, Owner};
 use pointsman_core::run::Run;
 use pointsman_core::schedule;
@@ -37,7 +38,7 @@ use records::{begun, change, memories, question_changes, registered, remembered,
 use super::budget;
 use super::concerns;
 use super::crash::{Side, commit_point, crash_point};
-use super::{hand_ins, masked, questions, queue_orders};
+use super::{hand_ins, masked, notifier, questions, queue_orders};
 
 /// Budgets of time and restarts are looked at this often, and when a session begins or ends.
 const BUDGET_LOOK: Duration = Duration::from_secs(1);
@@ -213,7 +214,7 @@ impl Engine {
             WorkflowId::Run(key) => self.runs.get(key).cloned().map(Workflow::Run),
             WorkflowId::Vault(key) => self.actions.get(key).cloned().map(Workflow::Vault),
             WorkflowId::Concern(key) => self.concerns.get(key).cloned().map(Workflow::Concern),
-            WorkflowId::Role(_) => None,
+            WorkflowId::Role(_) | WorkflowId::Notifier(_) => None,
         }
     }
 
@@ -302,7 +303,8 @@ impl Engine {
         match step(&before, event, rules, now) {
             Ok(Next { workflow, effects, told, logged }) => {
                 // A memory is on disk, or is what it was from the beginning.
-                let known = matches!(workflow, Workflow::Role(_)) || self.workflow(&input.workflow).is_some();
+                let remembered = matches!(workflow, Workflow::Role(_) | Workflow::Notifier(_));
+                let known = remembered || self.workflow(&input.workflow).is_some();
                 let idle = workflow == before && effects.is_empty() && known;
                 if !idle || input.must_be_written() || input.dedup.is_some() {
                     let workflow = batch.numbered(workflow, self.store.next_question());
@@ -323,6 +325,11 @@ impl Engine {
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
                         Workflow::Vault(entry) => change.vault = Some(vault::Entry::clone(entry)),
                         Workflow::Concern(concern) => change.concern = Some(concern.key.clone()),
+                        Workflow::Notifier(after) => {
+                            if let Workflow::Notifier(before) = &before {
+                                change.writes.extend(notifier::moved(before, after));
+                            }
+                        }
                         Workflow::Role(after) => {
                             change.role = Some(after.key.clone());
                             if let Workflow::Role(before) = &before {
@@ -437,7 +444,7 @@ impl Engine {
                     drop(self.concerns.insert(key, concern));
                 }
                 (WorkflowId::Concern(key), _) => drop(self.concerns.remove(&key)),
-                (WorkflowId::Role(_), _) => {}
+                (WorkflowId::Role(_) | WorkflowId::Notifier(_), _) => {}
             }
         }
         self.changed = true;
@@ -475,6 +482,11 @@ impl Engine {
                 // Whatever was never asked about can be raised at any time.
                 let concern = concern.map(|known| known.unwrap_or_else(|| Concern::new(key.clone())));
                 concern.map(|concern| Some(Workflow::Concern(Arc::new(concern))))
+            }
+            WorkflowId::Notifier(key) => {
+                let health = notifier::health(&self.store, &key.project, &notifier::health_name(key.kind));
+                let known = health.map(|health| Notifier { key: key.clone(), health });
+                known.map(|notifier| Some(Workflow::Notifier(Arc::new(notifier))))
             }
             WorkflowId::Role(key) => {
                 remembered(&self.store, key).map(|memory| Some(Workflow::Role(Arc::new(memory))))
@@ -622,9 +634,11 @@ impl Engine {
     fn wakes(&self, workflow: &Workflow) -> Option<Timestamp> {
         match workflow {
             Workflow::Task(task) => task.wake_at(),
-            Workflow::Run(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => {
-                workflow.wake_at(self.rules.get(workflow.id().project())?)
-            }
+            Workflow::Run(_)
+            | Workflow::Vault(_)
+            | Workflow::Concern(_)
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => workflow.wake_at(self.rules.get(workflow.id().project())?),
         }
     }
 

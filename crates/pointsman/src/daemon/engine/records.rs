@@ -54,14 +54,25 @@ pub(super) fn change(
             let about = before.key.about.clone();
             input.change(now, &log::Entry::ConcernChanged { about, event: event.clone(), refused })
         }
+        // Nobody follows what notifiers do: the notices say what became of them.
+        (Workflow::Notifier(_), Event::Notifier(_), _) => Change {
+            project: Some(input.workflow.project().clone()),
+            ..input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
+        },
         // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
         (
             Workflow::Task(_)
             | Workflow::Run(_)
             | Workflow::Vault(_)
             | Workflow::Concern(_)
-            | Workflow::Role(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_),
+            | Workflow::Role(_)
+            | Workflow::Notifier(_),
+            Event::Task(_)
+            | Event::Run(_)
+            | Event::Vault(_)
+            | Event::Concern(_)
+            | Event::Role(_)
+            | Event::Notifier(_),
             _,
         ) => input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new())),
     }
@@ -92,8 +103,14 @@ pub(super) fn question_changes(
             | Workflow::Run(_)
             | Workflow::Vault(_)
             | Workflow::Concern(_)
-            | Workflow::Role(_),
-            Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_),
+            | Workflow::Role(_)
+            | Workflow::Notifier(_),
+            Event::Task(_)
+            | Event::Run(_)
+            | Event::Vault(_)
+            | Event::Concern(_)
+            | Event::Role(_)
+            | Event::Notifier(_),
             _,
         ) => Vec::new(),
     }
@@ -111,7 +128,12 @@ pub(super) fn seen_of_work(before: &Workflow, event: &Event, after: &Workflow) -
     let phase = match event {
         Event::Task(task::Event::PhaseClaimed { phase, .. })
         | Event::Run(run::Event::Session { told: session::Event::PhaseClaimed { phase, .. }, .. }) => *phase,
-        Event::Task(_) | Event::Run(_) | Event::Vault(_) | Event::Concern(_) | Event::Role(_) => return None,
+        Event::Task(_)
+        | Event::Run(_)
+        | Event::Vault(_)
+        | Event::Concern(_)
+        | Event::Role(_)
+        | Event::Notifier(_) => return None,
     };
     match phase {
         Phase::AwaitingCi | Phase::AwaitingReview | Phase::Done => Some(Observation::Did(Action::Finished)),
@@ -134,7 +156,7 @@ pub(super) fn registered(
     let model = match after {
         Workflow::Task(_) => config.roles.get(role).model.clone(),
         Workflow::Run(run) => run.model.clone(),
-        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => return None,
+        Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => return None,
     };
     Some(SessionRow {
         session: id.session(generation),

@@ -5,7 +5,7 @@ use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::health::{Assessment, Finding, Machine, Memory, Tail, Verdict, hear as decide, report};
 use pointsman_core::ids::{Number, ProjectName, RoleKey, TaskKey};
-use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::notifier::{Lane, Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::role_memory::{Event, Heard};
 use pointsman_core::run::{Run, Status};
@@ -183,5 +183,5 @@ fn reply(project: &ProjectName, name: &str, notice: Notice, now: Timestamp) -> N
         question: None,
         notice,
     };
-    NewNotice { posting, to: vec![(NotifierKind::Matrix, now)] }
+    NewNotice { posting, lane: Lane::Prompt, to: vec![(NotifierKind::Matrix, now)] }
 }

@@ -112,7 +112,9 @@ impl Check {
             WorkflowId::Run(key) => {
                 store.run(&key.project, key.id).map(|run| run.map(|run| Workflow::Run(run.into())))
             }
-            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => return false,
+            WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+                return false;
+            }
         };
         let Ok(owner) = owner else { return true };
         let pending =

@@ -156,7 +156,8 @@ impl Jobs {
             | Workflow::Run(_)
             | Workflow::Vault(_)
             | Workflow::Concern(_)
-            | Workflow::Role(_) => None,
+            | Workflow::Role(_)
+            | Workflow::Notifier(_) => None,
         });
         let of_tasks: BTreeSet<String> = of_tasks.cloned().collect();
         self.submit(format!("wishes {}", served.config.name), served, move |jobs, served| {

@@ -8,7 +8,7 @@ use pointsman_core::chat::{ChatAction, Command, MessageContext, PersonMessage, R
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ActionKey, ProjectName, TaskKey};
 use pointsman_core::log;
-use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::notifier::{Lane, Posting, Topic};
 use pointsman_core::part::question::{
     self as question, Act, Binding, Kind, Owner, Question, QuestionId, Settled, bind,
 };
@@ -169,7 +169,7 @@ impl PersonInput<'_> {
             question,
             notice,
         };
-        NewNotice { posting, to: vec![(NotifierKind::Matrix, self.now)] }
+        NewNotice { posting, lane: Lane::Prompt, to: vec![(NotifierKind::Matrix, self.now)] }
     }
 
     /// What is written of it in any case.

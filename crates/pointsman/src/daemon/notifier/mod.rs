@@ -1,9 +1,10 @@
 //! Sends notices to people and reads their messages. The core decides who is told what and when, and what a message
 //! means; this module records the decision and carries it out.
 //!
-//! `watch` finds notices that are due and rooms that nobody reads yet. `tell` sends one notice, `standing` updates
-//! the first message of each thread, `listener` reads a room, and `incoming` acts on messages. All but `incoming` and this
-//! file run beside the loop and only send, so a server that is down delays nobody.
+//! A notice is an effect in a lane of each notifier that tells it: `tell` performs it. `watch` drops what nobody wants to
+//! hear any more, and finds threads and rooms to look after: `standing` updates the first message of each thread, `listener`
+//! reads a room, and `incoming` acts on messages. All but `incoming` and this file run beside the loop, so a server that is
+//! down delays nobody.
 
 mod incoming;
 mod listener;
@@ -18,13 +19,14 @@ use pointsman_adapters::notify::matrix::Own;
 use pointsman_core::chat::PersonMessage;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::{Health, Plan, Posting, Rules, Topic, plan};
+use pointsman_core::notifier::{Health, Lane, Notifier, NotifierKey, Plan, Posting, Rules, Topic, plan};
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Utc;
 use pointsman_core::words;
 use pointsman_store::{Change, Delivered, DeliveryId, NewNotice, Store, Thread, Write};
 use pointsman_view::notice::Testing;
 
+pub(super) use tell::tell;
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
@@ -37,16 +39,12 @@ use crate::control::protocol::{FailureKind, Reply};
 
 /// A report of a thread to the loop, which writes it down.
 pub(crate) enum NotifierReport {
+    /// People are to be told something that no effect has ordered.
     Posted(Posting),
-    /// What became of a notice.
-    Settled {
-        project: ProjectName,
-        id: DeliveryId,
-        by: NotifierKind,
-        delivered: Delivered,
-        /// When: nobody can have answered before that.
-        at: Timestamp,
-    },
+    /// Nobody wants to hear a notice any more.
+    Dropped { id: DeliveryId, why: String },
+    /// What a notifier rests for may be put right.
+    Rested { project: ProjectName, by: NotifierKind },
     /// The first message of a thread shows something else.
     Shown(Thread),
     /// A part of telling people does not work.
@@ -106,17 +104,14 @@ pub(super) fn take(
 ) -> Result<(), pointsman_store::Error> {
     match told {
         NotifierReport::Posted(posting) => post(engine, posting, now),
-        NotifierReport::Settled { project, id, by, delivered, at } => {
-            let name = health_name(*by);
-            let ill = health(engine.store(), project, &name)?.is_some();
-            let works = matches!(delivered, Delivered::Sent { .. }) && ill;
-            if works {
-                tracing::info!(%project, notifier = %by, "people can be told again");
-            }
-            let mut writes = vec![Write::Delivered { id: *id, delivered: delivered.clone(), at: *at }];
-            // The notifier works: what was wrong with it is forgotten.
-            writes.extend(works.then(|| Write::cursor(project, name, "")));
-            engine.write(&[Change::quiet(now, writes)]).map(drop)
+        NotifierReport::Dropped { id, why } => {
+            let delivered = Delivered::Dropped { why: why.clone() };
+            let dropped = Write::Delivered { id: *id, delivered, at: now };
+            engine.write(&[Change::quiet(now, vec![dropped])]).map(drop)
+        }
+        NotifierReport::Rested { project, by } => {
+            let Some(health) = health(engine.store(), project, &health_name(*by))? else { return Ok(()) };
+            engine.write(&[Change::quiet(now, retried(project, *by, health.next).collect())]).map(drop)
         }
         NotifierReport::Shown(thread) => {
             engine.write(&[Change::quiet(now, vec![Write::Thread(thread.clone())])]).map(drop)
@@ -150,6 +145,39 @@ pub(super) fn take(
     }
 }
 
+/// The rows that follow from what happened to a notifier.
+pub(super) fn moved(before: &Notifier, after: &Notifier) -> Vec<Write> {
+    let NotifierKey { project, kind, .. } = &after.key;
+    let mut writes = Vec::new();
+    match (&before.health, &after.health) {
+        (None, None) => return writes,
+        (Some(ill), None) => {
+            tracing::info!(%project, notifier = %kind, "people can be told again");
+            writes.extend(retried(project, *kind, ill.next));
+        }
+        (before, Some(after)) if before.as_ref().is_none_or(|before| before.error != after.error) => {
+            tracing::error!(%project, notifier = %kind, error = after.error, "people cannot be told");
+        }
+        (Some(_) | None, Some(_)) => {}
+    }
+    let text = after.health.as_ref().and_then(|health| serde_json::to_string(health).ok());
+    writes.push(Write::cursor(project, health_name(*kind), text.unwrap_or_default()));
+    writes
+}
+
+/// Notices that waited until then because the notifier rested are due.
+fn retried(
+    project: &ProjectName,
+    kind: NotifierKind,
+    until: Timestamp,
+) -> impl Iterator<Item = Write> + use<> {
+    let project = project.clone();
+    Lane::ALL.into_iter().map(move |lane| {
+        let workflow = NotifierKey { project: project.clone(), kind, lane }.into();
+        Write::EffectsRetried { workflow, until }
+    })
+}
+
 /// Plans who tells a notice, and when, and writes that down.
 fn post(engine: &mut Engine, posting: &Posting, now: Timestamp) -> Result<(), pointsman_store::Error> {
     match planned(engine, posting, now)? {
@@ -176,7 +204,15 @@ pub(super) fn planned(
         None => plan(posting, same_at, &rules, &Utc, now),
     };
     match (planned, same) {
-        (Plan::Tell(to), _) => Ok(Some(Write::Notice(NewNotice { posting: posting.clone(), to }))),
+        (Plan::Tell(lane, mut to), _) => {
+            for (kind, when) in &mut to {
+                // Who rests is not disturbed by what is new.
+                let rests = health(engine.store(), &posting.project, &health_name(*kind))?;
+                let until = rests.filter(|health| health.rests(now)).map(|health| health.next);
+                *when = until.map_or(*when, |until| until.max(*when));
+            }
+            Ok(Some(Write::Notice(NewNotice { posting: posting.clone(), lane, to })))
+        }
         (Plan::Count, Some((id, _))) => Ok(Some(Write::NoticeRepeated(id))),
         (Plan::Count, None) => Ok(None),
     }
@@ -198,7 +234,7 @@ pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> 
     let now = clock::now();
     let to =
         config.notify.to.iter().filter(|kind| **kind != NotifierKind::Log).map(|kind| (*kind, now)).collect();
-    let notice = Write::Notice(NewNotice { posting: posting.clone(), to });
+    let notice = Write::Notice(NewNotice { posting: posting.clone(), lane: Lane::Prompt, to });
     match engine.write(&[Change::quiet(now, vec![notice])]) {
         Ok(_) => done(Testing { key: posting.key }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),

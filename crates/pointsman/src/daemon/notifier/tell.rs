@@ -1,28 +1,26 @@
-//! Tells what is due, one after the other.
+//! Tells a notice by the notifier in whose lane it is.
 //!
 //! Whoever dies between sending and writing that down sends again. On Matrix that is the same message, by its
 //! transaction; a webhook sees the same key; a desktop shows it twice.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::{Matrix, Message};
 use pointsman_adapters::notify::{Error, desktop};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::NotifierKind;
+use pointsman_core::notifier;
 use pointsman_core::words;
-use pointsman_store::{Delivered, Delivery};
+use pointsman_core::workflow::{Event, WorkflowId};
+use pointsman_store::{Delivered, Delivery, DeliveryId};
 use sha2::{Digest, Sha256};
 
-use super::{NotifierReport, health_name, listener, send, standing};
+use super::{listener, standing};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
-use crate::daemon::effects::{EffectPerformer, chain};
-use crate::daemon::inbound::Inbox;
+use crate::daemon::effects::{EffectError, EffectPerformer, chain};
+use crate::daemon::outcome::{Note, Outcome, Performed};
 use crate::daemon::served::Served;
-
-/// Deliveries that are read at once.
-const BATCH: u32 = 20;
 
 /// Why a notice was not told.
 pub(super) enum SendError {
@@ -34,7 +32,7 @@ pub(super) enum SendError {
     },
     /// It never takes this one.
     Unfit(String),
-    /// Something else comes first, and wakes us.
+    /// Something else comes first.
     NotYet,
 }
 
@@ -47,53 +45,41 @@ impl From<Error> for SendError {
     }
 }
 
-/// Tells everything that one notifier has to tell now.
-pub(super) fn all(world: &EffectPerformer, inbox: &Inbox, served: &Arc<Served>, by: NotifierKind) {
-    let project = &served.config.name;
-    let failed = |error: String, asked| {
-        send(inbox, NotifierReport::Failed { project: project.clone(), part: health_name(by), error, asked });
+/// Tells one notice. One that is settled meanwhile is not told.
+pub(in crate::daemon) fn tell(
+    world: &EffectPerformer,
+    served: &Served,
+    lane: &WorkflowId,
+    id: DeliveryId,
+) -> Result<Outcome, EffectError> {
+    let Some(delivery) = world.read(|store| store.delivery(id))? else { return Ok(Outcome::done()) };
+    if delivery.status != "pending" {
+        return Ok(Outcome::done());
+    }
+    if !served.config.tells(delivery.notifier) {
+        return Err(EffectError::never(words::daemon::notifier::not_told_this_way()));
+    }
+    let at = clock::now();
+    let delivered = match send(world, served, &delivery) {
+        Ok(delivered) => delivered,
+        Err(SendError::Unfit(why)) => return Err(EffectError::never(why)),
+        Err(SendError::Broken { error, asked }) => return Ok(Outcome::Down { error, asked }),
+        Err(SendError::NotYet) => return Err(EffectError::later(words::daemon::notifier::room_is_unread())),
     };
-    loop {
-        let due = match world.read(|store| store.due_deliveries(project, by, clock::now(), BATCH)) {
-            Ok(due) => due,
-            Err(error) => {
-                tracing::error!(%error, "notices could not be read");
-                return;
-            }
-        };
-        if due.is_empty() {
-            break;
-        }
-        for delivery in due {
-            if world.jobs.is_stopping() || !world.serves(served) {
-                return;
-            }
-            let at = clock::now();
-            let delivered = match tell(world, served, &delivery) {
-                Ok(delivered) => delivered,
-                Err(SendError::Unfit(why)) => {
-                    tracing::error!(%project, notifier = %by, why, "a notice is not taken");
-                    Delivered::Dropped { why }
-                }
-                Err(SendError::Broken { error, asked }) => return failed(error, asked),
-                Err(SendError::NotYet) => return,
-            };
-            crash_point("notice-sent");
-            send(
-                inbox,
-                NotifierReport::Settled { project: project.clone(), id: delivery.id, by, delivered, at },
-            );
-            crash_point("notice-settled");
-        }
-    }
-    if by == NotifierKind::Matrix
-        && let Err(SendError::Broken { error, asked }) = standing::update(world, inbox, served)
-    {
-        failed(error, asked);
-    }
+    crash_point("notice-sent");
+    let note = Some(Note::Told { id, delivered: Box::new(delivered), at });
+    let events = match lane {
+        WorkflowId::Notifier(_) => vec![Event::Notifier(notifier::Event::Told)],
+        WorkflowId::Task(_)
+        | WorkflowId::Run(_)
+        | WorkflowId::Vault(_)
+        | WorkflowId::Concern(_)
+        | WorkflowId::Role(_) => Vec::new(),
+    };
+    Ok(Outcome::Done(Performed { events, note, ..Performed::default() }))
 }
 
-fn tell(world: &EffectPerformer, served: &Served, delivery: &Delivery) -> Result<Delivered, SendError> {
+fn send(world: &EffectPerformer, served: &Served, delivery: &Delivery) -> Result<Delivered, SendError> {
     let posting = &delivery.posting;
     match delivery.notifier {
         // Written at once, by whoever had something to tell.

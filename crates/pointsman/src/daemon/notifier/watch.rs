@@ -1,15 +1,16 @@
-//! Looks what is to be told, and sees to it that somebody does.
+//! Looks after notifiers: what is told too late, what a thread shows, and who reads a room.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::{KEPT, overflow};
+use pointsman_core::notifier::{Health, KEPT, overflow};
 use pointsman_core::words;
-use pointsman_store::{Delivered, DeliveryId, Store};
+use pointsman_store::{DeliveryId, Store};
 
-use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing, tell};
+use super::tell::SendError;
+use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing};
 use crate::daemon::backing_up::BackingUp;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
@@ -34,7 +35,7 @@ impl Watch {
         Self { inbox, world, known: BTreeMap::new(), backing_up: BackingUp::default() }
     }
 
-    /// Has done what is due: each notifier of each project on a thread of its own.
+    /// Has done what is due: each project's threads and room on threads of their own.
     pub(crate) fn look(&mut self) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(served) = projects.values().next() {
@@ -46,13 +47,12 @@ impl Watch {
             digest::look(&self.world, &self.inbox, served);
             for kind in LOUD.into_iter().filter(|kind| new || served.config.tells(*kind)) {
                 self.shorten(served, kind);
-                if served.config.tells(kind) && self.has_work(served, kind, new) {
-                    let (inbox, world) = (self.inbox.clone(), Arc::clone(&self.world));
-                    let name = format!("notify {} {kind}", served.config.name);
-                    self.world
-                        .jobs
-                        .submit(name, served, move |_, served| tell::all(&world, &inbox, served, kind));
-                }
+                self.wake(served, kind, new);
+            }
+            if served.config.tells(NotifierKind::Matrix) && self.is_outdated(served) {
+                let (inbox, world) = (self.inbox.clone(), Arc::clone(&self.world));
+                let name = format!("threads {}", served.config.name);
+                self.world.jobs.submit(name, served, move |_, served| update(&world, &inbox, served));
             }
             if served.config.listens() && (new || !self.rests(served, LISTENER)) {
                 let (inbox, world) = (self.inbox.clone(), Arc::clone(&self.world));
@@ -74,19 +74,27 @@ impl Watch {
         }
     }
 
-    fn rests(&self, served: &Served, part: &str) -> bool {
-        let health = self.read(|store| health(store, &served.config.name, part)).flatten();
-        health.is_some_and(|health| health.rests(clock::now()))
+    fn health(&self, served: &Served, part: &str) -> Option<Health> {
+        self.read(|store| health(store, &served.config.name, part)).flatten()
     }
 
-    /// Whoever starts the daemon anew, or changes a project, may just have put right what was wrong: then nobody rests.
-    fn has_work(&self, served: &Served, kind: NotifierKind, new: bool) -> bool {
-        if !new && self.rests(served, &health_name(kind)) {
-            return false;
+    fn rests(&self, served: &Served, part: &str) -> bool {
+        self.health(served, part).is_some_and(|health| health.rests(clock::now()))
+    }
+
+    /// Whoever starts the daemon anew, or changes a project, may just have put right what was wrong: then nobody rests. Nor
+    /// does one that seems to rest because the clock went back.
+    fn wake(&self, served: &Served, kind: NotifierKind, new: bool) {
+        let Some(health) = self.health(served, &health_name(kind)) else { return };
+        if new || health.since > clock::now() {
+            let project = served.config.name.clone();
+            send(&self.inbox, NotifierReport::Rested { project, by: kind });
         }
-        let due = self.read(|store| store.due_deliveries(&served.config.name, kind, clock::now(), 1));
-        due.is_some_and(|due| !due.is_empty())
-            || (kind == NotifierKind::Matrix && !standing::outdated(&self.world, served).is_empty())
+    }
+
+    fn is_outdated(&self, served: &Served) -> bool {
+        !self.rests(served, &health_name(NotifierKind::Matrix))
+            && !standing::outdated(&self.world, served).is_empty()
     }
 
     /// Drops what nobody wants to hear any more: too many, too old, or by somebody who is not listed any more.
@@ -111,17 +119,15 @@ impl Watch {
     }
 
     fn drop(&self, served: &Served, by: NotifierKind, id: DeliveryId, why: &str) {
-        let project = served.config.name.clone();
-        tracing::warn!(%project, notifier = %by, why, "a notice is dropped");
-        send(
-            &self.inbox,
-            NotifierReport::Settled {
-                project,
-                id,
-                by,
-                delivered: Delivered::Dropped { why: why.to_owned() },
-                at: clock::now(),
-            },
-        );
+        tracing::warn!(project = %served.config.name, notifier = %by, why, "a notice is dropped");
+        send(&self.inbox, NotifierReport::Dropped { id, why: why.to_owned() });
+    }
+}
+
+/// Brings the first messages of threads up to date.
+fn update(world: &EffectPerformer, inbox: &Inbox, served: &Served) {
+    if let Err(SendError::Broken { error, asked }) = standing::update(world, inbox, served) {
+        let (project, part) = (served.config.name.clone(), health_name(NotifierKind::Matrix));
+        send(inbox, NotifierReport::Failed { project, part, error, asked });
     }
 }

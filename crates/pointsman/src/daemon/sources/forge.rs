@@ -298,7 +298,11 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
 fn landing_of(workflow: &Workflow) -> Option<&Run> {
     match workflow {
         Workflow::Run(run) => run.landing().map(|_| run.as_ref()),
-        Workflow::Task(_) | Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => None,
+        Workflow::Task(_)
+        | Workflow::Vault(_)
+        | Workflow::Concern(_)
+        | Workflow::Role(_)
+        | Workflow::Notifier(_) => None,
     }
 }
 

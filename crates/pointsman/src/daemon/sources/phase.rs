@@ -254,6 +254,8 @@ fn cursor(id: &WorkflowId) -> String {
     match id {
         WorkflowId::Task(key) => format!("phase-{}", key.issue),
         WorkflowId::Run(key) => format!("phase-{key}"),
-        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) => format!("phase-{id}"),
+        WorkflowId::Vault(_) | WorkflowId::Concern(_) | WorkflowId::Role(_) | WorkflowId::Notifier(_) => {
+            format!("phase-{id}")
+        }
     }
 }

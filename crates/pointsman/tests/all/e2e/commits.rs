@@ -33,6 +33,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "row:reply_taken",
             "row:replies_given_back",
             "row:delivered",
+            "row:effects_retried",
             "row:thread",
             "row:notice_repeated",
         ],

@@ -33,7 +33,11 @@ impl Daemon {
             .workflows()
             .filter_map(|workflow| match workflow {
                 Workflow::Concern(concern) => Some(concern.key.clone()),
-                Workflow::Task(_) | Workflow::Run(_) | Workflow::Vault(_) | Workflow::Role(_) => None,
+                Workflow::Task(_)
+                | Workflow::Run(_)
+                | Workflow::Vault(_)
+                | Workflow::Role(_)
+                | Workflow::Notifier(_) => None,
             })
             .collect();
         for key in open {

@@ -207,7 +207,9 @@ impl Daemon {
         let Some(outcome) = self.perform(&outgoing, &owner) else { return };
         let shown = match &outcome {
             Outcome::Done(performed) => format!("done {:?}", performed.events),
-            Outcome::Later { error } | Outcome::Never { error } => error.clone(),
+            Outcome::Later { error } | Outcome::Never { error } | Outcome::Down { error, .. } => {
+                error.clone()
+            }
         };
         self.say(format!(
             "perform {} {} {}: {shown}",

@@ -5,7 +5,7 @@
 //! a full disk, a clock that jumps, a forge that does not answer, agents that die, hang or lie,
 //! people who do as they please. In the second, everybody is honest, and every issue has to come to
 //! its end. `reality` is the world, `daemon` the machine around the engine, `sources`, `hooks`, `landing`, `vault`,
-//! `hand_ins`, `roles` and `people` what reaches it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
+//! `hand_ins`, `roles`, `notices` and `people` what reaches it or leaves it, `ledger` the promises, `played` the count of events and crashes: one that the usual seeds never
 //! play fails.
 //!
 //! `POINTSMAN_SIMULATIONS` is how many seeds are run, `POINTSMAN_SEED` runs one again, and
@@ -18,6 +18,7 @@ mod hand_ins;
 mod hooks;
 mod landing;
 mod ledger;
+mod notices;
 mod people;
 mod played;
 mod reality;
@@ -125,7 +126,7 @@ fn play(seed: u64, trace: &Trace, played: &Played) {
 
 /// One step of the first act.
 fn anything(daemon: &mut Daemon) {
-    let step = daemon.reality().chance.below(137);
+    let step = daemon.reality().chance.below(139);
     match step {
         100..103 => daemon.somebody_acts_on_the_vault(),
         103..106 => daemon.somebody_acts_on_runs(),
@@ -136,6 +137,7 @@ fn anything(daemon: &mut Daemon) {
         122..124 => daemon.somebody_acts_on_hand_ins(),
         124..127 => daemon.something_concerns_people(),
         127..137 => daemon.something_happens_to_roles(),
+        137..139 => daemon.drop_a_notice(),
         0..8 => daemon.tick(),
         8..14 => daemon.hand_out(),
         14..20 => daemon.perform_one(),
@@ -220,6 +222,7 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
         over && all_closed && settled && daemon.are_runs_and_actions_over() && daemon.are_roles_over();
     if ended {
         daemon.check_roles();
+        daemon.check_notices();
         daemon.look_at_the_end();
     }
     ended

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::concern::Event as ConcernEvent;
 use pointsman_core::deed::Ending;
+use pointsman_core::notifier::Event as NotifierEvent;
 use pointsman_core::part::contribution::Event as About;
 use pointsman_core::part::session::Event as SessionEvent;
 use pointsman_core::role_memory::{Event as RoleEvent, Heard};
@@ -16,7 +17,7 @@ use pointsman_core::vault::Event as VaultEvent;
 use pointsman_core::workflow::Event;
 
 /// The places in which a daemon can die.
-pub(super) const PLACES: [&str; 11] = [
+pub(super) const PLACES: [&str; 12] = [
     "between two steps",
     "after effects were handed out",
     "after an effect was performed",
@@ -28,6 +29,7 @@ pub(super) const PLACES: [&str; 11] = [
     "after a firing was written down",
     "after a handler ran",
     "after a person was heard",
+    "after a notice was told",
 ];
 
 /// The name of each kind, and all of them. One list for both, so that none can be missing.
@@ -178,6 +180,13 @@ kinds! { of_concern, CONCERN, ConcernEvent,
     ConcernEvent::EffectGaveUp { .. } => "effect_gave_up",
 }
 
+kinds! { of_notifier, NOTIFIER, NotifierEvent,
+    NotifierEvent::Told => "told",
+    NotifierEvent::Failed { .. } => "failed",
+    // It has no deadlines, so nobody tells it the time.
+    NotifierEvent::EffectGaveUp { .. } | NotifierEvent::TimePassed => "effect_gave_up",
+}
+
 /// The counts of all stories together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Played(Arc<Mutex<BTreeMap<String, u64>>>);
@@ -191,6 +200,7 @@ impl Played {
             Event::Vault(event) => format!("action {}", of_action(event)),
             Event::Concern(event) => format!("concern {}", of_concern(event)),
             Event::Role(event) => format!("role {}", of_role(event)),
+            Event::Notifier(event) => format!("notifier {}", of_notifier(event)),
         });
     }
 
@@ -215,6 +225,7 @@ impl Played {
             named("action", ACTION),
             named("concern", CONCERN),
             named("role", ROLE),
+            named("notifier", NOTIFIER),
             named("crash", &PLACES),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();

@@ -376,10 +376,7 @@ impl Reality {
     pub(super) fn act_for_role(&mut self, outgoing: &Outgoing) -> Outcome {
         match &outgoing.effect {
             Effect::Deed { name, act } => self.deed(outgoing, name, act),
-            Effect::Notify(_) => {
-                self.record.notices.insert(outgoing.key.clone());
-                Outcome::done()
-            }
+            Effect::Notify(_) => Outcome::notice(self.posting(outgoing)),
             effect => panic!("no role orders {effect:?}"),
         }
     }

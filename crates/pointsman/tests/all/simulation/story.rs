@@ -11,6 +11,10 @@ use pointsman_core::task::{Policy, ReviewMode};
 use super::chance::Chance;
 use super::reality::forge::Issue;
 
+/// Who tells people, and when they sleep.
+const NOTIFY: &str = "[notify]\nto = [\"log\", \"desktop\", \"webhook\"]\nquiet_hours = \"22:00-07:00\"\n\
+    [webhook]\nurl = \"http://127.0.0.1:1\"\n";
+
 /// The beginning of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Story {
@@ -37,7 +41,7 @@ impl Story {
         let vault = ["low", "medium", "high"].map(handled).concat();
         let vault = format!("[roles.vault]\nenabled = {looks}\n{vault}");
         let text = format!(
-            "name = \"sim\"\n{ci}{budget}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n[tree]\nports = 1\n\
+            "name = \"sim\"\n{ci}{budget}{NOTIFY}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n[tree]\nports = 1\n\
              [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n{vault}",
             1 + chance.below(3),
             1 + chance.below(4),

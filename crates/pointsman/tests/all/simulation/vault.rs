@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pointsman::daemon::engine::Input;
-use pointsman::daemon::outcome::{Outcome, PerformEffects};
+use pointsman::daemon::outcome::{Outcome, PerformEffects, Performed};
 use pointsman_core::config::Config;
 use pointsman_core::formula::{Formula, shipped, variables};
 use pointsman_core::ids::{ActionKey, RunKey};
@@ -123,7 +123,11 @@ impl Daemon {
         assert_eq!(outgoing.effect, Effect::NotifyAction, "no action orders anything else");
         Some(match entry.told {
             0 => Outcome::done(),
-            _ => Outcome::learned(workflow::Event::Vault(Event::Told)),
+            _ => {
+                let events = vec![workflow::Event::Vault(Event::Told)];
+                let notices = vec![self.reality().posting(outgoing)];
+                Outcome::Done(Performed { events, notices, ..Performed::default() })
+            }
         })
     }
 
@@ -296,6 +300,7 @@ impl Daemon {
     pub(super) fn perform(&mut self, outgoing: &Outgoing, owner: &Workflow) -> Option<Outcome> {
         match owner {
             Workflow::Vault(entry) => self.perform_for_action(outgoing, entry),
+            Workflow::Notifier(notifier) => self.tell(outgoing, notifier),
             Workflow::Task(_) | Workflow::Run(_) | Workflow::Concern(_) | Workflow::Role(_) => {
                 Some(self.world.perform(outgoing, owner))
             }

@@ -78,6 +78,8 @@ pub(super) struct Record {
     pub(super) run_ports: BTreeMap<RunKey, u16>,
     /// Notices by the effect that sent them.
     pub(super) notices: BTreeSet<String>,
+    /// Which effect told a notice, by notifier and key.
+    pub(super) told: BTreeMap<(&'static str, String), EffectId>,
     /// Which effect closed an issue; a person who reopens it makes room for the next.
     pub(super) closed_by: BTreeMap<Number, EffectId>,
     /// The same of runs.

@@ -43,7 +43,9 @@ impl PerformEffects for Pretended {
                 let _ = match owner {
                     Workflow::Task(task) => record.unended.insert((task.key.issue, *generation)),
                     Workflow::Run(run) => record.unended_runs.insert((run.key(), *generation)),
-                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) => false,
+                    Workflow::Vault(_) | Workflow::Concern(_) | Workflow::Role(_) | Workflow::Notifier(_) => {
+                        false
+                    }
                 };
             }
             reality.roles.given_up.insert(outgoing.id);
@@ -55,12 +57,11 @@ impl PerformEffects for Pretended {
         let outcome = match owner {
             Workflow::Task(task) => reality.act(outgoing, task),
             Workflow::Run(run) => reality.act_for_run(outgoing, run),
-            Workflow::Concern(_) => {
-                reality.record.notices.insert(outgoing.key.clone());
-                Outcome::done()
-            }
+            Workflow::Concern(_) => Outcome::notice(reality.posting(outgoing)),
             Workflow::Role(_) => reality.act_for_role(outgoing),
-            Workflow::Vault(_) => panic!("the loop is asked for {}", outgoing.workflow),
+            Workflow::Vault(_) | Workflow::Notifier(_) => {
+                panic!("the loop is asked for {}", outgoing.workflow)
+            }
         };
         if reality.fault(12) {
             return Outcome::Later { error: "the answer was lost".to_owned() };
@@ -150,10 +151,7 @@ impl Reality {
                 })
             }
             Effect::Comment { marker, .. } => self.comment(issue, marker, outgoing.id),
-            Effect::Notify(_) => {
-                self.record.notices.insert(outgoing.key.clone());
-                Outcome::done()
-            }
+            Effect::Notify(_) => Outcome::notice(self.posting(outgoing)),
             Effect::CloseIssue => self.close(issue, outgoing.id),
             Effect::CleanUp => {
                 self.session_files(issue).phase = None;
@@ -171,7 +169,8 @@ impl Reality {
             | Effect::CallOffLook { .. }
             | Effect::FireAction { .. }
             | Effect::NotifyAction
-            | Effect::Deed { .. } => panic!("no task orders this"),
+            | Effect::Deed { .. }
+            | Effect::Tell { .. } => panic!("no task orders this"),
             Effect::VerifyMerge => {
                 let recorded =
                     task.contribution.pr().and_then(|pr| self.pull_requests[&pr].merged_as.clone());
@@ -230,7 +229,7 @@ impl Reality {
         let row = self.task_session(task, generation);
         self.record.rows.insert(row.session.clone(), row.clone());
         let events = vec![workflow::Event::Task(Event::SessionStarted { generation })];
-        Outcome::Done(Performed { events, sessions: vec![row], note: None })
+        Outcome::Done(Performed { events, sessions: vec![row], ..Performed::default() })
     }
 
     fn setup_fails(&mut self, task: &Task, generation: u32, opening: Opening) -> Outcome {
@@ -242,7 +241,7 @@ impl Reality {
         Outcome::Done(Performed {
             events: vec![workflow::Event::Task(failed)],
             sessions: vec![row],
-            note: None,
+            ..Performed::default()
         })
     }
 
@@ -260,7 +259,7 @@ impl Reality {
             sessions.push(SessionRow { pid: None, pane: None, start_time: None, ended_at, exit, ..row });
         }
         let events = vec![workflow::Event::Task(Event::SessionEnded { generation, exit, tail })];
-        Outcome::Done(Performed { events, sessions, note: None })
+        Outcome::Done(Performed { events, sessions, ..Performed::default() })
     }
 
     fn task_session(&self, task: &Task, generation: u32) -> SessionRow {

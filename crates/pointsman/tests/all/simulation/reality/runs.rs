@@ -144,8 +144,7 @@ impl Reality {
                 Outcome::note(Note::MessageSent { path: PathBuf::from(format!("{}.md", outgoing.id)) })
             }
             Effect::Notify(_) | Effect::NotifyQuestion | Effect::NotifyNeed { .. } => {
-                self.record.notices.insert(outgoing.key.clone());
-                Outcome::done()
+                Outcome::notice(self.posting(outgoing))
             }
             Effect::ReadResult { generation } => {
                 let (generation, result) = (*generation, self.run_desk(&key).result.clone());
@@ -183,7 +182,8 @@ impl Reality {
             | Effect::LookAtAction { .. }
             | Effect::CallOffLook { .. }
             | Effect::FireAction { .. }
-            | Effect::NotifyAction => panic!("no run orders {:?}", outgoing.effect),
+            | Effect::NotifyAction
+            | Effect::Tell { .. } => panic!("no run orders {:?}", outgoing.effect),
         }
     }
 
@@ -201,7 +201,11 @@ impl Reality {
         let (ended_at, exit) = (Some(self.now), Some(Exit::Failed));
         let row = self.run_session(&run.key(), generation);
         let row = SessionRow { pid: None, pane: None, start_time: None, ended_at, exit, ..row };
-        Outcome::Done(Performed { events: vec![Event::Run(failed)], sessions: vec![row], note: None })
+        Outcome::Done(Performed {
+            events: vec![Event::Run(failed)],
+            sessions: vec![row],
+            ..Performed::default()
+        })
     }
 
     fn start_run_session(&mut self, run: &Run, generation: u32) -> Outcome {
@@ -221,7 +225,11 @@ impl Reality {
         let row = self.run_session(&key, generation);
         self.record.rows.insert(row.session.clone(), row.clone());
         let started = run::Event::Session { generation, told: session::Event::Started };
-        Outcome::Done(Performed { events: vec![Event::Run(started)], sessions: vec![row], note: None })
+        Outcome::Done(Performed {
+            events: vec![Event::Run(started)],
+            sessions: vec![row],
+            ..Performed::default()
+        })
     }
 
     fn end_run_session(&mut self, run: &Run, generation: u32, exit: Exit) -> Outcome {
@@ -239,7 +247,7 @@ impl Reality {
         }
         let told = session::Event::Ended { exit, tail: format!("last words of {generation}") };
         let ended = run::Event::Session { generation, told };
-        Outcome::Done(Performed { events: vec![Event::Run(ended)], sessions, note: None })
+        Outcome::Done(Performed { events: vec![Event::Run(ended)], sessions, ..Performed::default() })
     }
 
     fn run_session(&self, key: &RunKey, generation: u32) -> SessionRow {
