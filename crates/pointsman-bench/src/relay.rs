@@ -147,7 +147,7 @@ fn answer(stream: &TcpStream) -> std::io::Result<()> {
 fn open(program: &Path, dir: &Path, server: u16) -> anyhow::Result<u16> {
     let address = format!("127.0.0.1:{server}");
     let policy =
-        Policy { hosts: vec![address.clone()], private_hosts: vec![address.clone()], learning: false };
+        Policy { hosts: vec![address.clone()], private_hosts: vec![address.clone()], ..Policy::default() };
     let access = ModelAccess {
         session: "dev-bench-1.1".to_owned(),
         role: Task::ROLE,

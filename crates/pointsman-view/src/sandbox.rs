@@ -23,9 +23,15 @@ pub struct Sandbox {
     /// Destinations that a session may reach.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// Package registries that a session reads, such as `npm+https://packages.example.org/`.
+    #[serde(default)]
+    pub registries: Vec<String>,
     /// Destinations that CI, gates and review programs may reach.
     #[serde(default)]
     pub ci_hosts: Vec<String>,
+    /// Package registries that they read.
+    #[serde(default)]
+    pub ci_registries: Vec<String>,
     /// Destinations that may have an address that is not public.
     #[serde(default)]
     pub private_hosts: Vec<String>,

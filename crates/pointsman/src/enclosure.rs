@@ -3,7 +3,7 @@
 //! The core decides what is shown and whether something runs inside; the adapter knows bubblewrap. Here both meet the paths
 //! of a project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -24,7 +24,10 @@ use pointsman_core::ids::Sha;
 use pointsman_core::notifier::DigestTime;
 use pointsman_core::people::People;
 use pointsman_core::relay::ModelAccess;
-use pointsman_core::sandbox::network::{Policy, REGISTRY_FILES, Refusal, expand, registries};
+use pointsman_core::sandbox::network::registries::{
+    self, HOME_SETTINGS, REGISTRY_FILES, REGISTRY_VARIABLES, Rank, Registry,
+};
+use pointsman_core::sandbox::network::{Policy, Refusal, expand};
 use pointsman_core::sandbox::{
     Beneath, CheckoutPaths, Enclosed, Limits, MachineFacts, Network, Outside, Place, Plan, SessionPaths,
     TOOL_VARIABLES, decide, plan,
@@ -113,11 +116,34 @@ impl Enclosure {
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
-        Policy {
-            hosts: expand(words, agent, &packages.hosts),
-            private_hosts: self.machine.sandbox.private_hosts.clone(),
-            learning: false,
+        // A project's settings count before those of this machine's tools, and these before what lock files only remember.
+        let of_rank = |rank: Rank| {
+            let named = packages.registries.iter().flatten().filter(move |(at, _)| *at == rank);
+            named.map(|(_, registry)| registry.clone())
+        };
+        let mut found = Vec::new();
+        registries::add(&mut found, of_rank(Rank::Setting));
+        registries::add(&mut found, self.operator_registries());
+        registries::add(&mut found, of_rank(Rank::Lock));
+        let (hosts, registries) = expand(words, agent, &found);
+        let private_hosts = self.machine.sandbox.private_hosts.clone();
+        Policy { hosts, private_hosts, learning: false, registries }
+    }
+
+    /// The registries that the tools of this machine are set to, for those that its sandboxes do not see the settings of.
+    fn operator_registries(&self) -> Vec<Registry> {
+        let named = REGISTRY_VARIABLES.into_iter().filter_map(|(name, tool)| {
+            registries::variable_registry(tool, (self.environment)(name)?.to_str()?)
+        });
+        let mut found: Vec<Registry> = named.collect();
+        let home = (self.environment)("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        for (file, like) in home.iter().flat_map(|_| HOME_SETTINGS) {
+            let path = home.as_deref().unwrap_or(Path::new("/")).join(file);
+            let text = fs::read(path).unwrap_or_default();
+            let more = registries::operator_registries(like, &String::from_utf8_lossy(&text));
+            registries::add(&mut found, more);
         }
+        found
     }
 
     /// Opens the way to the network for one sandbox. Answers the directory of its socket, and where it is shown.
@@ -177,19 +203,25 @@ impl Enclosure {
         if running.is_empty() { lines(&Refused::kept(&paths.refused(session))) } else { running }
     }
 
-    /// The destinations that a sandbox asked for and that nobody listed.
+    /// The destinations that a sandbox asked for and that nobody listed, and the package registries that were not there.
     pub(crate) fn unlisted(&self, name: &str) -> Vec<String> {
         let refused = self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default();
-        let listed = |found: &RefusedCount| match found.why {
+        let is_listed = |to: &str, found: &RefusedCount| match found.why {
             Refusal::NotListed | Refusal::Port => false,
-            Refusal::Malformed
-            | Refusal::AddressLiteral
-            | Refusal::PrivateAddress
-            | Refusal::Unresolvable
-            | Refusal::Unreachable
-            | Refusal::NotPassed => true,
+            // Nobody who writes commits can mend a registry.
+            Refusal::PrivateAddress | Refusal::Unresolvable | Refusal::Unreachable => {
+                Registry::parse(to).is_none()
+            }
+            Refusal::Malformed | Refusal::AddressLiteral | Refusal::NotPassed | Refusal::ReadOnly => true,
         };
-        refused.0.into_iter().filter(|(_, found)| !listed(found)).map(|(to, _)| to).collect()
+        refused.0.into_iter().filter(|(to, found)| !is_listed(to, found)).map(|(to, _)| to).collect()
+    }
+
+    /// The programs that asked for these destinations in vain.
+    pub(crate) fn askers(&self, name: &str, destinations: &[String]) -> Vec<String> {
+        let refused = self.proxy.sandbox(name).map(|sandbox| sandbox.refused()).unwrap_or_default();
+        let asked = destinations.iter().filter_map(|to| refused.0.get(to)?.program.clone());
+        asked.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
     /// Closes the way to the network of a program in a checkout.
@@ -198,11 +230,11 @@ impl Enclosure {
     }
 
     fn through_proxy(&self, mut plan: Plan, policy: &Policy, services: BTreeMap<String, String>) -> Plan {
-        let is_loopback = |host: &&String| host.starts_with("127.") || host.starts_with("localhost:");
         plan.network = Network::Proxy {
             socket: Path::new(PROXY_INSIDE).join(proxy::SOCKET),
-            through: policy.hosts.iter().filter(is_loopback).cloned().collect(),
+            through: policy.on_loopback(),
             services,
+            registries: policy.registries.clone(),
         };
         plan
     }
@@ -422,8 +454,9 @@ fn cannot_start(program: &str, why: ErrorKind) -> String {
 }
 
 fn lines(refused: &Refused) -> Vec<String> {
-    let line =
-        |(to, found): (&String, &RefusedCount)| words::sandbox::refused_line(to, found.count, found.why);
+    let line = |(to, found): (&String, &RefusedCount)| {
+        words::sandbox::refused_line(to, found.count, found.why, found.program.as_deref())
+    };
     refused.0.iter().map(line).collect()
 }
 
@@ -443,6 +476,7 @@ pub(crate) fn enter(
     rights: Option<&str>,
     network: Option<&str>,
     command: &[OsString],
+    environment: Environment,
 ) -> anyhow::Result<Infallible> {
     if let Some(limits) = limits {
         sandbox::apply(&serde_json::from_str(limits)?)?;
@@ -453,7 +487,7 @@ pub(crate) fn enter(
     }
     signals::unshield_this_thread()?;
     let network: Network = network.map(serde_json::from_str).transpose()?.unwrap_or_default();
-    let env = forwarded(&network, &std::env::current_exe()?)?;
+    let env = forwarded(&network, &std::env::current_exe()?, environment)?;
     let (program, args) = command.split_first().context(words::daemon::session::no_program())?;
     let error = become_program(program, args, &env);
     anyhow::bail!(words::daemon::session::cannot_start(&program.to_string_lossy(), error))
@@ -488,11 +522,17 @@ pub(crate) fn confine(
 }
 
 /// Starts the forwarder inside a sandbox; answers the variables that lead to it.
-pub(crate) fn forwarded(network: &Network, program: &Path) -> anyhow::Result<Vec<(String, String)>> {
+pub(crate) fn forwarded(
+    network: &Network,
+    program: &Path,
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> anyhow::Result<Vec<(String, String)>> {
     match network {
         Network::Shared => Ok(Vec::new()),
-        Network::Proxy { socket, through, services } => {
-            proxy::forwarder::start(program, socket, through, services)
+        Network::Proxy { socket, through, services, registries } => {
+            let home = |name: &str| environment(name).map(PathBuf::from).filter(|home| home.is_absolute());
+            let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
+            proxy::forwarder::start(program, socket, through, services, registries, cargo)
                 .with_context(words::daemon::process::no_forwarder)
         }
     }
@@ -502,24 +542,26 @@ pub(crate) fn forwarded(network: &Network, program: &Path) -> anyhow::Result<Vec
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Packages {
     pub(crate) main: String,
-    pub(crate) hosts: Vec<String>,
+    /// None if an earlier release looked, which knew hosts only.
+    #[serde(default)]
+    pub(crate) registries: Option<Vec<(Rank, Registry)>>,
 }
 
 /// Looks at the landed main branch, unless it is still where it was.
 pub(crate) fn note_packages(mirror: &Mirror, main: &Sha, paths: &ProjectPaths) -> anyhow::Result<()> {
     let known: Option<Packages> =
         fs::read(paths.packages()).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    if known.is_some_and(|known| known.main == main.as_str()) {
+    if known.is_some_and(|known| known.main == main.as_str() && known.registries.is_some()) {
         return Ok(());
     }
-    let mut hosts = Vec::new();
+    let mut found = Vec::new();
     for file in mirror.present(main, &REGISTRY_FILES)? {
         // One that is too large or no file names nothing.
         if let Ok(Some(text)) = mirror.read_file_at(main, &file, LOCK_FILE_CAP) {
-            hosts.extend(registries(&file, &String::from_utf8_lossy(&text)));
+            found.extend(registries::registries(&file, &String::from_utf8_lossy(&text)));
         }
     }
-    let packages = Packages { main: main.as_str().to_owned(), hosts };
+    let packages = Packages { main: main.as_str().to_owned(), registries: Some(found) };
     Ok(phase_file::write_state_file(&paths.packages(), &serde_json::to_vec(&packages)?)?)
 }
 

@@ -108,10 +108,7 @@ impl Accounts {
         access: &ModelAccess,
         request_bytes: u64,
     ) -> Result<Admitted<'_>, Unpassed> {
-        let pools: Pools = fs::read(self.dir.join(POOLS))
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or_default();
+        let pools = self.pools();
         let mut state = self.state();
         state.sessions.retain(|name, account| account.is_open || pools.names(name));
         let path = self.dir.join(usage_file(sandbox));
@@ -129,6 +126,22 @@ impl Accounts {
         account.is_open = true;
         account.pools.clone_from(&access.pools);
         let state = &mut *state;
+        self.fits(state, &pools, access)?;
+        let call = state.next_call;
+        state.next_call += 1;
+        if let Some(account) = state.sessions.get_mut(&access.session) {
+            account.under_way.insert(call, reservation(&account.usage, request_bytes, ""));
+        }
+        Ok(Admitted { accounts: self, session: access.session.clone(), call })
+    }
+
+    fn pools(&self) -> Pools {
+        let text = fs::read(self.dir.join(POOLS)).ok();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Whether one more call of a session fits into all budgets, beside those that are under way.
+    fn fits(&self, state: &mut State, pools: &Pools, access: &ModelAccess) -> Result<(), Unpassed> {
         let used = |session: &str| match state.sessions.get(session) {
             Some(account) => account.used(),
             // Its sandbox has not made a call since this process began.
@@ -138,20 +151,13 @@ impl Accounts {
             let of_pool = state.sessions.iter().filter(|(_, one)| one.pools.iter().any(|name| name == pool));
             of_pool.map(|(session, _)| session.clone()).collect()
         };
-        if let Err(what) = pools.admit(&access.pools, used, others) {
-            let what = what.to_owned();
-            if let Some(account) = state.sessions.get_mut(&access.session) {
-                account.usage.refused += 1;
-                self.write(account);
-            }
-            return Err(Unpassed::Budget(what));
-        }
-        let call = state.next_call;
-        state.next_call += 1;
+        let Err(what) = pools.admit(&access.pools, used, others) else { return Ok(()) };
+        let what = what.to_owned();
         if let Some(account) = state.sessions.get_mut(&access.session) {
-            account.under_way.insert(call, reservation(&account.usage, request_bytes));
+            account.usage.refused += 1;
+            self.write(account);
         }
-        Ok(Admitted { accounts: self, session: access.session.clone(), call })
+        Err(Unpassed::Budget(what))
     }
 
     /// The usage of a session in its file.
@@ -189,6 +195,28 @@ impl Account {
 }
 
 impl Admitted<'_> {
+    /// Reserves what the call may use, now that its request is known. Of calls that came at the same time, those that do not fit
+    /// any more are refused: each counts what the others have reserved.
+    pub(super) fn weigh(
+        &self,
+        access: &ModelAccess,
+        request_bytes: u64,
+        model: &str,
+    ) -> Result<(), Unpassed> {
+        let pools = self.accounts.pools();
+        let mut state = self.accounts.state();
+        // Its own reservation, made from a length that it told itself, is none of the others.
+        if let Some(account) = state.sessions.get_mut(&self.session) {
+            account.under_way.remove(&self.call);
+        }
+        self.accounts.fits(&mut state, &pools, access)?;
+        if let Some(account) = state.sessions.get_mut(&self.session) {
+            let reserved = reservation(&account.usage, request_bytes, model);
+            account.under_way.insert(self.call, reserved);
+        }
+        Ok(())
+    }
+
     /// Books the usage in place of the reservation. It is in a file before anybody learns of the answer's end.
     pub(super) fn book(&self, usage: &CallUsage) {
         let mut state = self.accounts.state();

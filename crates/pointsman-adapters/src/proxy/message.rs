@@ -77,6 +77,12 @@ impl Head {
         plain.then_some(Self { first, headers })
     }
 
+    /// The method and the target of a request.
+    pub(super) fn request_line(&self) -> (&str, &str) {
+        let mut words = self.first.split(' ');
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }

@@ -5,17 +5,21 @@
 //! program asks for; `server` connects and copies; `client` is the daemon's side. [`forwarder`] is the other end, inside.
 //!
 //! The model's API is not reached through it but asked by it: `model` looks at every call, `accounts` has the credential that it
-//! adds and counts the usage, `upstream` keeps the connections, `message` knows HTTP.
+//! adds and counts the usage, `upstream` keeps the connections, `message` knows HTTP. Package registries are asked by it as well
+//! (`mirror`), for reading only.
 
 mod accounts;
 mod client;
 pub mod forwarder;
 mod message;
+mod mirror;
 mod model;
 mod request;
 mod server;
 mod upstream;
 
+#[cfg(test)]
+mod mirror_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
@@ -35,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use crate::phase_file;
 
 pub use client::{ProxyDir, ensure_running};
+pub use mirror::recognise;
 pub use server::serve;
 
 /// The socket inside the directory that a sandbox sees.
@@ -48,6 +53,8 @@ const MODEL_ACCESS: &str = "model.json";
 const POOLS: &str = "pools.json";
 /// The credentials of which the service wants nothing more for a while.
 const LIMITED: &str = "limited.json";
+/// The first line of a connection from the forwarder: the program that it is for.
+const ASKED_BY: &str = "POINTSMAN-PROGRAM ";
 /// How the name of a file with the usage of a session ends. It lies beside the directory of its sandbox, and stays after that
 /// until the daemon has counted it.
 const USAGE: &str = ".usage.json";
@@ -95,11 +102,14 @@ impl Refused {
     }
 }
 
-/// The number of refusals, and the reason of the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The number of refusals, with the reason of the first one and the program that asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedCount {
     pub count: u64,
     pub why: Refusal,
+    /// Its name, as the other end has found it out inside; whoever is inside can make others believe another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// The directory of one sandbox, below that of the proxy.

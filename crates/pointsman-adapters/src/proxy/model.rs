@@ -9,12 +9,11 @@ use pointsman_core::relay::anthropic::{
 };
 use pointsman_core::relay::usage::AnswerReader;
 use pointsman_core::relay::{ADDRESS, MODEL, ModelAccess, Unpassed, Upstream};
-use pointsman_core::sandbox::network::Refusal;
 use pointsman_core::time::Timestamp;
 
 use super::accounts::{Accounts, Admitted};
 use super::message::{Framing, Head, end_chunks, read_body, write_chunk};
-use super::upstream::{Connection, Connections, open};
+use super::upstream::{ANSWER_LIMIT, Connection, Connections, Unasked, ask, host_header};
 
 /// For the rest of an answer after the agent has hung up. Then the connection is closed, so that the model stops.
 const HUNG_UP_LIMIT: Duration = Duration::from_secs(5);
@@ -23,8 +22,6 @@ const WHOLE_BYTES: usize = 16 << 20;
 /// The bytes of requests that are held at a time, over all sandboxes and of one.
 const HELD_BYTES: u64 = 1 << 30;
 const HELD_BYTES_OF_ONE: u64 = 128 << 20;
-/// Interim answers before the real one.
-const INTERIM: usize = 10;
 
 /// The means of the relay.
 pub(super) struct Relay {
@@ -121,8 +118,7 @@ impl Relay {
         agent: &mut impl BufRead,
         to: &mut impl Write,
     ) -> Result<Next, Failure> {
-        let mut words = head.first.split(' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (method, target) = head.request_line();
         let path = own_path(target).and_then(|path| path.strip_prefix(MODEL)).ok_or(Unpassed::Path)?;
         let call = Call::of(method, path)?;
         let framing = head.request_framing()?;
@@ -167,7 +163,11 @@ impl Relay {
                 return Err(Unpassed::Busy.into());
             }
             read?;
-            check_body(&body, from.access.of_stranger)?;
+            let model = check_body(&body, from.access.of_stranger)?;
+            if let Some(admitted) = &admitted {
+                // Others may have begun meanwhile, and only now it is known how much this one is about.
+                admitted.weigh(from.access, body.len() as u64, &model)?;
+            }
         } else if framing != Framing::Length(0) {
             return Err(Unpassed::Path.into());
         }
@@ -196,7 +196,9 @@ impl Relay {
         let asked = body.len() as u64;
         let mut message = request.into_bytes();
         message.append(&mut body);
-        let (mut connection, answer) = self.ask(from, &upstream, &message)?;
+        let key = &from.access.upstream;
+        let (mut connection, answer) =
+            ask(&self.connections, key, &upstream, from.private_hosts, &message, ANSWER_LIMIT)?;
         drop((message, held));
         let status = answer.status()?;
         if call == Call::Messages
@@ -207,71 +209,21 @@ impl Relay {
         let counted = admitted.filter(|_| status == 200);
         let passed = pass_answer(&mut connection, &answer, status, to, counted.as_ref(), asked)?;
         if passed == Next::Another && answer.keeps_alive() {
-            self.connections.keep(&from.access.upstream, connection);
+            self.connections.keep(key, connection);
         }
         Ok(if passed == Next::Another && head.keeps_alive() { Next::Another } else { Next::Close })
     }
-
-    /// Sends a request and reads the head of its answer. A connection that was used before may have ended meanwhile: if
-    /// nothing came back on it, a new one is tried.
-    fn ask(
-        &self,
-        from: &CallOrigin<'_>,
-        upstream: &Upstream,
-        message: &[u8],
-    ) -> Result<(Connection, Head), Failure> {
-        if let Some(mut connection) = self.connections.reused(&from.access.upstream) {
-            match exchange(&mut connection, message) {
-                Ok(Some(answer)) => return Ok((connection, answer)),
-                Ok(None) => {}
-                Err(error) if is_closed(error.kind()) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let mut connection = open(upstream, from.private_hosts).map_err(Unpassed::Upstream)?;
-        match exchange(&mut connection, message) {
-            Ok(Some(answer)) => Ok((connection, answer)),
-            Ok(None) | Err(_) => Err(Unpassed::Upstream(Refusal::Unreachable).into()),
-        }
-    }
-}
-
-/// Whether the other side had ended the connection.
-fn is_closed(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(kind, ConnectionReset | BrokenPipe | ConnectionAborted)
-}
-
-/// The name of a server as its requests tell it.
-fn host_header(upstream: &Upstream) -> String {
-    let usual = if upstream.tls { 443 } else { 80 };
-    match upstream.destination.port == usual {
-        true => upstream.destination.host.clone(),
-        false => upstream.destination.to_string(),
-    }
-}
-
-fn exchange(connection: &mut Connection, message: &[u8]) -> io::Result<Option<Head>> {
-    connection.get_mut().write_all(message)?;
-    connection.get_mut().flush()?;
-    for _ in 0..INTERIM {
-        match Head::read(connection)? {
-            Some(head) if (100..200).contains(&head.status()?) => {}
-            read => return Ok(read),
-        }
-    }
-    Err(io::Error::from(io::ErrorKind::InvalidData))
 }
 
 /// Passes an answer on, piece by piece, and counts it if it is to be counted.
-fn pass_answer(
+pub(super) fn pass_answer(
     connection: &mut Connection,
     answer: &Head,
     status: u16,
     to: &mut impl Write,
     counted: Option<&Admitted<'_>>,
     asked: u64,
-) -> Result<Next, Failure> {
+) -> io::Result<Next> {
     let framing = answer.answer_framing(status, false)?;
     let is_stream = answer.get("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let mut head = format!("{}\r\n", answer.first.replacen("HTTP/1.0", "HTTP/1.1", 1));
@@ -382,6 +334,15 @@ enum Failure {
 impl From<Unpassed> for Failure {
     fn from(why: Unpassed) -> Self {
         Self::Unpassed(why)
+    }
+}
+
+impl From<Unasked> for Failure {
+    fn from(why: Unasked) -> Self {
+        match why {
+            Unasked::Refused(refusal) => Self::Unpassed(Unpassed::Upstream(refusal)),
+            Unasked::Broken(error) => Self::Broken(error),
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl World {
             let sandbox = dir.join(name);
             std::fs::create_dir_all(sandbox.join(SHOWN)).unwrap();
             let private = format!("127.0.0.1:{}", api.port);
-            let policy = Policy { hosts: Vec::new(), private_hosts: vec![private], learning: false };
+            let policy = Policy { hosts: Vec::new(), private_hosts: vec![private], ..Policy::default() };
             std::fs::write(sandbox.join(POLICY), serde_json::to_vec(&policy).unwrap()).unwrap();
             let access = ModelAccess {
                 session: session.to_owned(),
@@ -322,6 +322,58 @@ fn the_call_after_the_budget_is_refused_for_every_session_of_it() {
     let usage = world.usage("dev-shop-2.1").unwrap();
     assert_eq!((usage.spent().tokens, usage.refused), (100, 1));
     assert_eq!(usage.spent().classes.cache_reads, 20);
+}
+
+#[test]
+fn calls_that_come_together_do_not_pass_a_budget_together() {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let api = Api::start(move |to, _| {
+        let _ = wait.lock().unwrap().recv_timeout(LIMIT);
+        whole(to, "200 OK", "", ANSWER);
+    });
+    let world = World::new(&api, false);
+    // The first request alone is as long as the budget, which is in dollars.
+    let ceiling = Ceiling { micro_usd: Some(3_000), ..Ceiling::default() };
+    let sessions = vec!["dev-shop-1.1".to_owned()];
+    let pool = Pool { what: "the day: 0.003 USD".to_owned(), ceiling, sessions };
+    ProxyDir::at(&world.dir).write_pools(&Pools([("day".to_owned(), pool)].into())).unwrap();
+    let text = "word ".repeat(1000);
+    let body =
+        format!(r#"{{"model":"claude-sonnet-4-5","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    // In pieces, so that no header tells how long it is.
+    let request = format!(
+        "POST /model/v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let mut first = world.connect("one");
+    first.write_all(request.as_bytes()).unwrap();
+    eventually("the first call to be under way", LIMIT, || (!api.requests().is_empty()).then_some(()));
+    let mut second = world.connect("two");
+    second.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    second.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 429") && answer.contains("0.003 USD"), "{answer}");
+    go.send(()).unwrap();
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(api.requests().len(), 1);
+}
+
+#[test]
+fn a_wait_for_counting_tokens_is_none_of_the_account() {
+    let api = Api::start(|to, request| match request.contains("count_tokens") {
+        true => whole(to, "429 Too Many Requests", "retry-after: 3600\r\n", "{}"),
+        false => whole(to, "200 OK", "", ANSWER),
+    });
+    let world = World::new(&api, false);
+    let counted =
+        world.ask("one", "POST /model/v1/messages/count_tokens HTTP/1.1\r\nHost: x", r#"{"messages":[]}"#);
+    assert!(counted.starts_with("HTTP/1.1 429"), "{counted}");
+    assert!(ProxyDir::at(&world.dir).limited().0.is_empty());
+    assert!(world.message("two").starts_with("HTTP/1.1 200"), "the model itself can be asked");
 }
 
 #[test]

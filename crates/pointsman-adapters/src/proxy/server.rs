@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_core::relay::{CredentialName, Unpassed};
-use pointsman_core::sandbox::network::{Destination, Permit, Refusal};
+use pointsman_core::sandbox::network::mirror::Address;
+use pointsman_core::sandbox::network::{Destination, Permit, Policy, Refusal};
+use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,10 +21,11 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::accounts::Accounts;
 use super::message::Head;
+use super::mirror::{Mirrors, is_mirrored};
 use super::model::{CallOrigin, Next, Relay, own_path};
-use super::request::{Kind, closing, parse, read_head};
+use super::request::{Kind, ProxyRequest, closing, parse, read_head};
 use super::upstream::Connections;
-use super::{CONTROL, LOCK, REFUSED, Refused, RefusedCount, SOCKET, SandboxDir};
+use super::{ASKED_BY, CONTROL, LOCK, REFUSED, Refused, RefusedCount, SOCKET, SandboxDir};
 use crate::phase_file;
 use crate::secret::Secret;
 use crate::unix_socket::bind_in;
@@ -49,6 +52,8 @@ const LINGER_BYTES: usize = 64 << 20;
 const LINGER_LIMIT: Duration = Duration::from_secs(5);
 /// For the next call on a connection to the relay.
 const NEXT_CALL_LIMIT: Duration = Duration::from_secs(60);
+/// Of the name of a program that asks.
+const PROGRAM_CHARS: usize = 40;
 /// Different destinations that are counted for one sandbox.
 const COUNTED: usize = 200;
 
@@ -71,6 +76,7 @@ pub fn serve(dir: &Path, now: fn() -> Timestamp) -> io::Result<()> {
         connections: AtomicUsize::new(0),
         is_unwanted: AtomicBool::new(false),
         relay: Arc::new(relay),
+        mirrors: Arc::new(Mirrors::new()?),
     });
     for entry in fs::read_dir(dir)?.flatten().filter(|entry| entry.path().is_dir()) {
         if let Some(name) = entry.file_name().to_str()
@@ -104,6 +110,7 @@ struct Server {
     /// The daemon goes, and no sandbox needed us then.
     is_unwanted: AtomicBool,
     relay: Arc<Relay>,
+    mirrors: Arc<Mirrors>,
 }
 
 /// The listener of one sandbox.
@@ -111,6 +118,7 @@ struct Listener {
     name: String,
     dir: SandboxDir,
     relay: Arc<Relay>,
+    mirrors: Arc<Mirrors>,
     socket: UnixListener,
     connections: AtomicUsize,
     /// The bytes of its requests to the model's API that are held at the moment.
@@ -167,12 +175,13 @@ impl Server {
         }
         let socket = bind_in(&dir.shown(), SOCKET)?;
         let refused = Mutex::new(dir.refused());
-        let (own, relay) = (name.to_owned(), Arc::clone(&self.relay));
+        let (own, relay, mirrors) = (name.to_owned(), Arc::clone(&self.relay), Arc::clone(&self.mirrors));
         let connections = AtomicUsize::new(0);
         let listener = Arc::new(Listener {
             name: own,
             dir,
             relay,
+            mirrors,
             socket,
             connections,
             held: AtomicU64::new(0),
@@ -231,17 +240,25 @@ impl Listener {
     fn serve(&self, stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(HEAD_LIMIT))?;
         let Some((head, rest)) = read_head(&mut &*stream)? else { return Ok(()) };
-        if let Some(first) = Head::parse(&head).filter(is_own) {
-            return self.relay(stream, first, rest);
+        let (program, head) = asked_by(head);
+        let program = program.as_deref();
+        let first = Head::parse(&head);
+        if let Some(first) = first.clone().filter(is_own) {
+            return self.relay(stream, first, rest, program);
         }
         stream.set_read_timeout(None)?;
         let request = match parse(&head) {
             Ok(request) => request,
-            Err(refusal) => return self.refuse(stream, None, refusal),
+            Err(refusal) => return self.refuse(stream, None, refusal, program),
         };
-        let server = match self.connect(&request.destination) {
+        if let Some(policy) = self.mirrors_plainly(&request)
+            && let Some(head) = first
+        {
+            return self.mirror_plainly(stream, &policy, &request.destination, &head, program);
+        }
+        let server = match self.connect(&request.destination, program) {
             Ok(server) => server,
-            Err(refusal) => return self.refuse(stream, Some(&request.destination), refusal),
+            Err(refusal) => return self.refuse(stream, Some(&request.destination), refusal, program),
         };
         let plain = match request.kind {
             Kind::Tunnel => {
@@ -258,14 +275,37 @@ impl Listener {
     }
 
     /// Answers calls of the relay's own, as long as the program makes any.
-    fn relay(&self, stream: &UnixStream, first: Head, rest: Vec<u8>) -> io::Result<()> {
+    fn relay(
+        &self,
+        stream: &UnixStream,
+        first: Head,
+        rest: Vec<u8>,
+        program: Option<&str>,
+    ) -> io::Result<()> {
         let mut from = BufReader::with_capacity(COPY_BYTES, io::Cursor::new(rest).chain(stream));
         let mut head = first;
         loop {
             // Read each time: the daemon may have changed them.
             let (access, policy) = (self.dir.model_access(), self.dir.policy()?);
+            stream.set_read_timeout(Some(NEXT_CALL_LIMIT))?;
+            let path = own_path(head.request_line().1);
+            if path.is_some_and(is_mirrored) {
+                let connections = &self.relay.connections;
+                let (next, refused) = self.mirrors.serve(connections, &policy, &head, None, stream)?;
+                if let Some(refused) = refused {
+                    self.count(&refused.asked, refused.why, program);
+                }
+                if next == Next::Close {
+                    return linger(stream);
+                }
+                match Head::read(&mut from)? {
+                    Some(another) if is_own(&another) => head = another,
+                    Some(_) | None => return Ok(()),
+                }
+                continue;
+            }
             let Some(access) = access else {
-                return self.refuse(stream, None, Refusal::NotPassed);
+                return self.refuse(stream, None, Refusal::NotPassed, program);
             };
             let origin = CallOrigin {
                 sandbox: &self.name,
@@ -273,10 +313,9 @@ impl Listener {
                 private_hosts: &policy.private_hosts,
                 held: &self.held,
             };
-            stream.set_read_timeout(Some(NEXT_CALL_LIMIT))?;
             let (next, unpassed) = self.relay.serve(&origin, &head, &mut from, stream)?;
             if let Some(why) = unpassed {
-                self.count_unpassed(&head, &why);
+                self.count_unpassed(&head, &why, program);
             }
             if next == Next::Close {
                 return linger(stream);
@@ -288,19 +327,52 @@ impl Listener {
         }
     }
 
-    fn count_unpassed(&self, head: &Head, why: &Unpassed) {
+    /// The policy, if a request without TLS is for a registry and for no listed host.
+    fn mirrors_plainly(&self, request: &ProxyRequest) -> Option<Policy> {
+        let is_plain = matches!(request.kind, Kind::Plain(_));
+        let policy = self.dir.policy().ok().filter(|_| is_plain)?;
+        let is_listed = policy.by_name(&request.destination).is_ok_and(|permit| !permit.learned);
+        (!is_listed && policy.plain_registry(&request.destination).is_some()).then_some(policy)
+    }
+
+    /// Answers a request for a registry that a tool asks by its own address, for reading as well.
+    fn mirror_plainly(
+        &self,
+        stream: &UnixStream,
+        policy: &Policy,
+        destination: &Destination,
+        head: &Head,
+        program: Option<&str>,
+    ) -> io::Result<()> {
+        let at = policy.plain_registry(destination);
+        let Some(asked) = at.zip(Address::parse(head.request_line().1)) else {
+            return self.refuse(stream, Some(destination), Refusal::Malformed, program);
+        };
+        let mut head = head.clone();
+        // The next request on this connection may be for another host.
+        head.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("connection"));
+        head.headers.push(("Connection".to_owned(), "close".to_owned()));
+        let connections = &self.relay.connections;
+        let (_, refused) = self.mirrors.serve(connections, policy, &head, Some(asked), stream)?;
+        if let Some(refused) = refused {
+            self.count(&refused.asked, refused.why, program);
+        }
+        linger(stream)
+    }
+
+    fn count_unpassed(&self, head: &Head, why: &Unpassed, program: Option<&str>) {
         if let Some(what) = words::relay::counted(why, &head.first) {
-            self.count(&what, Refusal::NotPassed);
+            self.count(&what, Refusal::NotPassed, program);
         }
     }
 
     /// Connects to a destination that the policy allows.
-    fn connect(&self, destination: &Destination) -> Result<TcpStream, Refusal> {
+    fn connect(&self, destination: &Destination, program: Option<&str>) -> Result<TcpStream, Refusal> {
         // Read each time: people may allow a host while a session runs.
         let policy = self.dir.policy().map_err(|_| Refusal::NotListed)?;
         let permit = policy.by_name(destination)?;
         if permit.learned {
-            self.count(&destination.to_string(), Refusal::NotListed);
+            self.count(&destination.to_string(), Refusal::NotListed, program);
         }
         connect(destination, permit)
     }
@@ -310,14 +382,16 @@ impl Listener {
         mut stream: &UnixStream,
         destination: Option<&Destination>,
         refusal: Refusal,
+        program: Option<&str>,
     ) -> io::Result<()> {
         let asked = destination.map(ToString::to_string).unwrap_or_default();
-        self.count(destination.map_or(MALFORMED, |_| &asked), refusal);
+        self.count(destination.map_or(MALFORMED, |_| &asked), refusal, program);
         let body = words::sandbox::refused(&asked, refusal);
         let status = match refusal {
             Refusal::Unresolvable | Refusal::Unreachable => "502 Bad Gateway",
             Refusal::Malformed => "400 Bad Request",
             Refusal::NotPassed => "404 Not Found",
+            Refusal::ReadOnly => "405 Method Not Allowed",
             Refusal::AddressLiteral | Refusal::NotListed | Refusal::Port | Refusal::PrivateAddress => {
                 "403 Forbidden"
             }
@@ -330,16 +404,26 @@ impl Listener {
         )
     }
 
-    fn count(&self, asked: &str, why: Refusal) {
+    fn count(&self, asked: &str, why: Refusal, program: Option<&str>) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.0.len() < COUNTED || refused.0.contains_key(asked) {
-            let entry = refused.0.entry(asked.to_owned()).or_insert(RefusedCount { count: 0, why });
+            let entry =
+                refused.0.entry(asked.to_owned()).or_insert(RefusedCount { count: 0, why, program: None });
             entry.count += 1;
+            entry.program = entry.program.take().or_else(|| program.map(str::to_owned));
             let text = serde_json::to_vec(&*refused).unwrap_or_default();
             // Only people miss it.
             let _ = phase_file::write_state_file(&self.dir.0.join(REFUSED), &text);
         }
     }
+}
+
+/// Takes the forwarder's word for who asks off the beginning of a connection.
+fn asked_by(head: Vec<u8>) -> (Option<String>, Vec<u8>) {
+    let Some(rest) = head.strip_prefix(ASKED_BY.as_bytes()) else { return (None, head) };
+    let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else { return (None, head) };
+    let name = clean_line(&String::from_utf8_lossy(&rest[..end]), PROGRAM_CHARS);
+    (Some(name).filter(|name| !name.is_empty()), rest[end + 2..].to_vec())
 }
 
 /// Reads the rest of a request that was answered before its end: a program that still writes would see a broken connection instead

@@ -48,7 +48,7 @@ fn listed_destinations_are_reached_and_others_are_refused_and_counted() {
     let policy = Policy {
         hosts: vec![format!("127.0.0.1:{open}"), format!("localhost:{closed}")],
         private_hosts: vec![format!("127.0.0.1:{open}")],
-        learning: false,
+        ..Policy::default()
     };
     std::fs::write(sandbox.join(POLICY), serde_json::to_vec(&policy).unwrap()).unwrap();
     let at = dir.clone();
@@ -68,10 +68,14 @@ fn listed_destinations_are_reached_and_others_are_refused_and_counted() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {why}")), "{target}: {answer}");
         assert!(!answer.contains("secret"), "{target}: {answer}");
     }
+    let named = ask(&dir, "POINTSMAN-PROGRAM cargo\r\nCONNECT named.example.org:443 HTTP/1.1\r\n\r\n");
+    assert!(named.starts_with("HTTP/1.1 403"), "{named}");
     let refused = SandboxDir::below(&dir, "one").unwrap().refused().0;
     assert_eq!(refused[&format!("localhost:{closed}")].why, Refusal::PrivateAddress);
     assert_eq!(refused[&format!("127.0.0.1:{closed}")].why, Refusal::AddressLiteral);
     assert_eq!(refused["unlisted.example.org:443"].count, 1);
+    assert_eq!(refused["unlisted.example.org:443"].program, None);
+    assert_eq!(refused["named.example.org:443"].program.as_deref(), Some("cargo"));
     drop(world);
     served.join().unwrap().unwrap();
 }

@@ -11,10 +11,11 @@ use pointsman_core::sandbox::network::{Policy, Refusal};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::message::Head;
 use super::server::connect;
 
 /// For a piece of an answer: a model thinks for minutes, and says in between that it is there.
-const ANSWER_LIMIT: Duration = Duration::from_secs(600);
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 /// For a server to take a piece of a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 /// A connection that was not used for so long is not trusted to be there.
@@ -22,6 +23,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// Idle connections to one server.
 const MOST_IDLE: usize = 64;
 const BUFFER: usize = 64 << 10;
+/// Interim answers before the real one.
+const INTERIM: usize = 10;
 
 /// A connection, with what was read of it too early.
 pub(super) type Connection = BufReader<ServerStream>;
@@ -115,18 +118,17 @@ impl Connections {
 
 /// A new connection. The address must be public, or be listed as a private host of the machine; only there a connection may be
 /// without TLS, because it carries a credential.
-pub(super) fn open(upstream: &Upstream, private_hosts: &[String]) -> Result<Connection, Refusal> {
+fn open(upstream: &Upstream, private_hosts: &[String], limit: Duration) -> Result<Connection, Refusal> {
     let to = &upstream.destination;
     let is_private = private_hosts.contains(&to.to_string());
     if !upstream.tls && !is_private {
         return Err(Refusal::NotListed);
     }
     let policy =
-        Policy { hosts: vec![to.to_string()], private_hosts: private_hosts.to_vec(), learning: false };
+        Policy { hosts: vec![to.to_string()], private_hosts: private_hosts.to_vec(), ..Policy::default() };
     let socket = connect(to, policy.by_name(to)?)?;
-    let ready = socket
-        .set_read_timeout(Some(ANSWER_LIMIT))
-        .and_then(|()| socket.set_write_timeout(Some(REQUEST_LIMIT)));
+    let ready =
+        socket.set_read_timeout(Some(limit)).and_then(|()| socket.set_write_timeout(Some(REQUEST_LIMIT)));
     ready.map_err(|_| Refusal::Unreachable)?;
     let stream = match upstream.tls {
         false => ServerStream::Plain(socket),
@@ -150,4 +152,63 @@ fn tls_config() -> Result<Arc<ClientConfig>, Refusal> {
         Some(Arc::new(versions.ok()?.with_root_certificates(roots).with_no_client_auth()))
     });
     config.clone().ok_or(Refusal::Unreachable)
+}
+
+/// The reason why a server has not answered.
+pub(super) enum Unasked {
+    Refused(Refusal),
+    /// What came back is no answer.
+    Broken(io::Error),
+}
+
+/// Sends a request and reads the head of its answer. A connection that was used before may have ended meanwhile: if nothing came
+/// back on it, a new one is tried. `key` is the name under which connections to this server are kept, `limit` the wait for an answer.
+pub(super) fn ask(
+    connections: &Connections,
+    key: &str,
+    upstream: &Upstream,
+    private_hosts: &[String],
+    message: &[u8],
+    limit: Duration,
+) -> Result<(Connection, Head), Unasked> {
+    if let Some(mut connection) = connections.reused(key) {
+        match exchange(&mut connection, message) {
+            Ok(Some(answer)) => return Ok((connection, answer)),
+            Ok(None) => {}
+            Err(error) if is_closed(error.kind()) => {}
+            Err(error) => return Err(Unasked::Broken(error)),
+        }
+    }
+    let mut connection = open(upstream, private_hosts, limit).map_err(Unasked::Refused)?;
+    match exchange(&mut connection, message) {
+        Ok(Some(answer)) => Ok((connection, answer)),
+        Ok(None) | Err(_) => Err(Unasked::Refused(Refusal::Unreachable)),
+    }
+}
+
+fn exchange(connection: &mut Connection, message: &[u8]) -> io::Result<Option<Head>> {
+    connection.get_mut().write_all(message)?;
+    connection.get_mut().flush()?;
+    for _ in 0..INTERIM {
+        match Head::read(connection)? {
+            Some(head) if (100..200).contains(&head.status()?) => {}
+            read => return Ok(read),
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// Whether the other side had ended the connection.
+fn is_closed(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(kind, ConnectionReset | BrokenPipe | ConnectionAborted)
+}
+
+/// The name of a server as its requests tell it.
+pub(super) fn host_header(upstream: &Upstream) -> String {
+    let usual = if upstream.tls { 443 } else { 80 };
+    match upstream.destination.port == usual {
+        true => upstream.destination.host.clone(),
+        false => upstream.destination.to_string(),
+    }
 }

@@ -295,6 +295,7 @@ mod tests {
                 socket: "/run/pointsman-proxy/proxy.sock".into(),
                 through: Vec::new(),
                 services: Default::default(),
+                registries: Default::default(),
             },
         };
         let bubblewrap = Bubblewrap::at(Path::new("/usr/bin/bwrap"));

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::{Config, Error};
+use crate::sandbox::network::PACKAGES_PRESET;
+use crate::sandbox::network::registries::Registry;
 
 /// The name under which the accepted settings of a project are remembered.
 pub const MEMORY: &str = "trust";
@@ -122,6 +124,18 @@ impl Trust {
         let listed = &mut config.sandbox.ci_hosts;
         let more: Vec<String> = self.hosts.iter().filter(|host| !listed.contains(host)).cloned().collect();
         listed.extend(more);
+        // A registry that CI needs is one of the project's, which the preset stands for.
+        let registries: Vec<&String> =
+            self.hosts.iter().filter(|host| Registry::parse(host).is_some()).collect();
+        let of_roles =
+            config.roles.all_mut().into_iter().filter_map(|role| role.sandbox.as_mut()?.hosts.as_mut());
+        for listed in of_roles.chain([&mut config.sandbox.hosts]) {
+            if listed.iter().any(|word| word == PACKAGES_PRESET) {
+                let more = registries.iter().filter(|host| !listed.contains(host));
+                let more: Vec<String> = more.map(|host| (*host).clone()).collect();
+                listed.extend(more);
+            }
+        }
         Ok(config)
     }
 

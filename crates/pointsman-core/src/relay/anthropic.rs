@@ -114,14 +114,16 @@ pub fn authorization(
     }
 }
 
-/// Looks at a request. For the issue of a stranger, it may make the service neither fetch anything nor run a tool.
-pub fn check_body(body: &[u8], of_stranger: bool) -> Result<(), Unpassed> {
+/// Looks at a request, and answers the name of its model. For the issue of a stranger, it may make the service neither fetch anything
+/// nor run a tool.
+pub fn check_body(body: &[u8], of_stranger: bool) -> Result<String, Unpassed> {
     let body = json::read(body).map_err(|error| Unpassed::Unreadable(error.to_string()))?;
     let Some(fields) = body.as_object() else {
         return Err(Unpassed::Unreadable(words::relay::NO_OBJECT.to_owned()));
     };
+    let model = clean_line(fields.get("model").and_then(Value::as_str).unwrap_or_default(), MODEL_BYTES);
     if !of_stranger {
-        return Ok(());
+        return Ok(model);
     }
     for name in ["mcp_servers", "container"] {
         let is_set = fields.get(name).is_some_and(|value| !value.is_null() && *value != json!([]));
@@ -136,7 +138,7 @@ pub fn check_body(body: &[u8], of_stranger: bool) -> Result<(), Unpassed> {
     for message in blocks(&body["messages"]) {
         blocks(&message["content"]).try_for_each(check_block)?;
     }
-    Ok(())
+    Ok(model)
 }
 
 fn blocks(value: &Value) -> impl Iterator<Item = &Value> {

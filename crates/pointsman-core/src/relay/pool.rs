@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::usage::SessionUsage;
+use crate::claude::usage::nano_usd;
 use crate::session::budget::{Level, Limit, Spent, level};
 
 /// The budgets that calls must fit into, by name, as the daemon told them last.
@@ -82,12 +84,15 @@ impl Pools {
     }
 }
 
-/// The reservation for a call that begins: as much as the last one of its session used, or as its request is long.
-pub fn reservation(usage: &SessionUsage, request_bytes: u64) -> Spent {
+/// The reservation for a call that begins: as much as the last one of its session used. The first one counts for as much as its
+/// request is long, at the price of its model.
+pub fn reservation(usage: &SessionUsage, request_bytes: u64, model: &str) -> Spent {
     const TOKEN_BYTES: u64 = 4;
     let calls: u64 = usage.models.values().map(|model| model.calls).sum();
     if calls == 0 {
-        return Spent { tokens: request_bytes / TOKEN_BYTES, ..Spent::default() };
+        let tokens = request_bytes / TOKEN_BYTES;
+        let nano_usd = nano_usd(model, &json!({ "input_tokens": tokens }));
+        return Spent { tokens, micro_usd: nano_usd.div_ceil(1000), ..Spent::default() };
     }
     let spent = usage.spent();
     Spent { micro_usd: spent.micro_usd / calls, ..Spent::of_classes(usage.last) }

@@ -108,7 +108,7 @@ fn a_strangers_issue_makes_the_service_fetch_and_run_nothing() {
     for body in refused {
         let text = body.to_string();
         assert!(check_body(text.as_bytes(), true).is_err(), "{text}");
-        assert_eq!(check_body(text.as_bytes(), false), Ok(()), "people may: {text}");
+        assert_eq!(check_body(text.as_bytes(), false).map(drop), Ok(()), "people may: {text}");
     }
     let passed = [
         json!({ "tools": [{ "name": "Bash", "input_schema": {} }, { "type": "custom" }, { "type": "bash_20250124" }] }),
@@ -118,7 +118,7 @@ fn a_strangers_issue_makes_the_service_fetch_and_run_nothing() {
         json!({ "system": "a text about web_search_20250305" }),
     ];
     for body in passed {
-        assert_eq!(check_body(body.to_string().as_bytes(), true), Ok(()), "{body}");
+        assert_eq!(check_body(body.to_string().as_bytes(), true).map(drop), Ok(()), "{body}");
     }
 }
 
@@ -247,8 +247,13 @@ fn a_budget_holds_over_sessions_and_calls_under_way() {
     assert_eq!(admit(300, 349, 0), None);
     assert_eq!(admit(300, 350, 0), Some("day"));
     assert_eq!(admit(300, 250, 100), Some("day"), "a session that is over still counts");
-    assert_eq!(reservation(&SessionUsage::new("s", Role::Dev), 400).tokens, 100);
-    assert_eq!(reservation(&used(70), 4_000_000).tokens, 70);
+    let first = reservation(&SessionUsage::new("s", Role::Dev), 400_000, "claude-sonnet-4-5");
+    assert_eq!(
+        (first.tokens, first.micro_usd),
+        (100_000, 300_000),
+        "a budget in dollars holds for the first calls too"
+    );
+    assert_eq!(reservation(&used(70), 4_000_000, "claude-sonnet-4-5").tokens, 70);
 }
 
 #[test]

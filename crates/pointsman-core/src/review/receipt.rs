@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(ci(&CiVerdict::Failed { summary: "red".into(), log: log() }), "ci:failed@a");
         assert_eq!(ci(&CiVerdict::TimedOut { log: log() }), "ci:UNVERIFIED@a");
         let hosts = vec!["example.org:443".to_owned()];
-        assert_eq!(ci(&CiVerdict::Unreached { hosts, log: log() }), "ci:UNVERIFIED@a");
+        assert_eq!(ci(&CiVerdict::Unreached { hosts, programs: Vec::new(), log: log() }), "ci:UNVERIFIED@a");
         assert!(shown(&pushed(CI, &[]), CI, SetupRun::None, None).starts_with("ci:running@a"));
 
         let said = |verdict| {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use self::network::registries::Registry;
 use crate::config::{SandboxMode, SandboxSettings, Worktree};
 
 pub use landlock::{Beneath, Right};
@@ -52,6 +53,9 @@ pub enum Network {
         /// Variables that name an address of the relay, with the path behind it.
         #[serde(default)]
         services: BTreeMap<String, String>,
+        /// Package registries that have base addresses.
+        #[serde(default)]
+        registries: Vec<Registry>,
     },
 }
 

@@ -1,10 +1,11 @@
 //! The network of a sandbox: the destinations that may be reached through its proxy, and the reason for every refusal.
 //!
 //! A list of names decides twice. [`Policy::by_name`] looks at the name and the port that a program asks for. [`Permit::allows`]
-//! looks at the address that the name resolved to, and the proxy connects to that very address. `registries` finds the
-//! package registries that a project names itself.
+//! looks at the address that the name resolved to, and the proxy connects to that very address. [`registries`] finds the
+//! package registries of a project, and [`mirror`] decides what may be asked of them.
 
-mod registries;
+pub mod mirror;
+pub mod registries;
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use registries::{REGISTRY_FILES, registries};
+use registries::Registry;
 
 /// The preset for the API of the session's own agent.
 pub const AGENT_PRESET: &str = "agent";
@@ -38,6 +39,9 @@ pub struct Policy {
     /// Whether names that are not listed are reached as well, and counted: somebody finds out what to list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learning: bool,
+    /// Package registries, of which nothing but reading is asked. Requests name them by their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registries: Vec<Registry>,
 }
 
 /// The name and port that a program asks for.
@@ -76,6 +80,8 @@ pub enum Refusal {
     Unreachable,
     /// The relay does not pass this request on.
     NotPassed,
+    /// Package registries are for reading.
+    ReadOnly,
 }
 
 /// The permission to reach a name, before its address is known.
@@ -129,6 +135,21 @@ impl Destination {
 }
 
 impl Policy {
+    /// The place of the registry that has this destination, without TLS: a tool that is told its address by a file of the project
+    /// asks for it as for any other host.
+    pub fn plain_registry(&self, destination: &Destination) -> Option<usize> {
+        self.registries.iter().position(|registry| {
+            registry.upstream().is_some_and(|server| !server.tls && server.destination == *destination)
+        })
+    }
+
+    /// The destinations on the loopback interface of the machine, which are not inside.
+    pub fn on_loopback(&self) -> Vec<String> {
+        let registries = self.registries.iter().filter_map(Registry::upstream);
+        let named = self.hosts.iter().cloned().chain(registries.map(|server| server.destination.to_string()));
+        named.filter(|host| host.starts_with("127.") || host.starts_with("localhost:")).collect()
+    }
+
     /// Whether a destination may be looked up.
     pub fn by_name(&self, destination: &Destination) -> Result<Permit, Refusal> {
         let private = self.private_hosts.iter().any(|entry| is_exactly(entry, destination));
@@ -164,6 +185,9 @@ impl Permit {
 
 /// Whether an entry of `sandbox.hosts` or `sandbox.ci_hosts` can be a destination or is a preset.
 pub fn is_entry(entry: &str) -> bool {
+    if entry.contains("://") {
+        return Registry::parse(entry).is_some();
+    }
     let (pattern, wild) = match entry.strip_prefix("*.") {
         Some(pattern) => (pattern, true),
         None => (entry, false),
@@ -258,20 +282,21 @@ fn is_metadata(address: IpAddr) -> bool {
     }
 }
 
-/// The names behind the words of a configuration. `agent` are the hosts of the session's own agent, `packages` the registries
-/// of the project.
-pub fn expand(words: &[String], agent: &[String], packages: &[String]) -> Vec<String> {
-    let mut hosts = Vec::new();
+/// The names and the registries behind the words of a configuration. `agent` are the hosts of the session's own agent, `packages`
+/// the registries of the project.
+pub fn expand(words: &[String], agent: &[String], packages: &[Registry]) -> (Vec<String>, Vec<Registry>) {
+    let (mut hosts, mut found) = (Vec::new(), Vec::new());
     for word in words {
-        match word.as_str() {
-            AGENT_PRESET => hosts.extend(agent.iter().cloned()),
-            PACKAGES_PRESET => hosts.extend(packages.iter().cloned()),
-            _ => hosts.push(word.clone()),
+        match (word.as_str(), Registry::parse(word)) {
+            (AGENT_PRESET, _) => hosts.extend(agent.iter().cloned()),
+            (PACKAGES_PRESET, _) => registries::add(&mut found, packages.iter().cloned()),
+            (_, Some(registry)) => registries::add(&mut found, [registry]),
+            (_, None) => hosts.push(word.clone()),
         }
     }
     hosts.sort();
     hosts.dedup();
-    hosts
+    (hosts, found)
 }
 
 /// The host and port of an address such as `https://mirror.example.org/simple/`, as an entry of a list.

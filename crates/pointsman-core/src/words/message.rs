@@ -285,8 +285,9 @@ pub fn ci_result(sha: &Sha, verdict: &CiVerdict) -> String {
         CiVerdict::Passed => format!("CI passed on {sha}\n"),
         CiVerdict::Failed { summary, log } => format!("CI failed on {sha}: {summary}\n\n{log}\n"),
         CiVerdict::Infra { reason, log } => format!("CI infrastructure failed on {sha}: {reason}\n\n{log}\n"),
-        CiVerdict::Unreached { hosts, log } => {
-            format!("CI infrastructure failed on {sha}: {}\n\n{log}\n", super::sandbox::unlisted(hosts))
+        CiVerdict::Unreached { hosts, programs, log } => {
+            let why = super::sandbox::unlisted(hosts, programs);
+            format!("CI infrastructure failed on {sha}: {why}\n\n{log}\n")
         }
         CiVerdict::TimedOut { log } => format!("CI timeout on {sha}\n\n{log}\n"),
     }

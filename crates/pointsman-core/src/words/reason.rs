@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::span;
 use crate::ids::Number;
+use crate::sandbox::network::registries::Registry;
 use crate::snapshot::Unreadable;
 use crate::task::{Refusal, RefusalStatus};
 use crate::text;
@@ -108,15 +109,23 @@ pub fn infra(reason: &str) -> String {
     format!("CI infrastructure failed again: {}", text::clean_line(reason, QUOTE_CHARS))
 }
 
-/// The tests were refused hosts. All of them are named in full: a person decides about each.
-pub fn unreached(hosts: &[String]) -> String {
+/// The tests were refused hosts, or a package registry was not there. All of them are named in full: a person decides about each.
+pub fn unreached(hosts: &[String], programs: &[String]) -> String {
     let named = hosts.join(", ");
+    let programs: Vec<String> = programs.iter().map(|one| text::clean_line(one, 40)).collect();
+    let asked = if programs.is_empty() { String::new() } else { format!(" ({} asked)", programs.join(", ")) };
+    if hosts.iter().all(|host| Registry::parse(host).is_some()) {
+        return format!(
+            "the tests failed and the package registry {named} could not be reached{asked}. Test again?"
+        );
+    }
     match hosts.len() {
         1 => format!(
-            "the tests failed because the sandbox did not let them reach {named}. May CI and gates of this project reach that host?"
+            "the tests failed because the sandbox did not let them reach {named}{asked}. May CI and gates of this project reach that host?"
         ),
         count => format!(
-            "the tests failed because the sandbox did not let them reach {count} hosts. May CI and gates of this project reach {named}?"
+            "the tests failed because the sandbox did not let them reach {count} hosts{asked}. May CI and gates of this project reach \
+             {named}?"
         ),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::sandbox::network::Refusal;
+use crate::sandbox::network::registries::Registry;
 use crate::sandbox::{Outside, Purpose};
 use crate::text::clean_line;
 
@@ -118,13 +119,21 @@ pub const DISK_ENFORCED: &str = "the kernel, for each temporary file system; the
 pub const NETWORK_SHARED: &str = "the network of the machine: every host and every local port can be reached";
 
 /// The network of a sandbox, for `sandbox show`.
-pub fn network(hosts: &[String], is_relayed: bool) -> String {
-    let relay = "the model's API through a relay that adds the key";
-    match (hosts, is_relayed) {
-        ([], false) => "a network of its own that leads nowhere, because no host is allowed".to_owned(),
-        ([], true) => format!("a network of its own; {relay}"),
-        (hosts, false) => format!("a network of its own; through a proxy: {}", hosts.join(", ")),
-        (hosts, true) => format!("a network of its own; {relay}; through a proxy: {}", hosts.join(", ")),
+pub fn network(hosts: &[String], registries: &[Registry], is_relayed: bool) -> String {
+    let mut said = vec!["a network of its own".to_owned()];
+    if is_relayed {
+        said.push("the model's API through a relay that adds the key".to_owned());
+    }
+    if !registries.is_empty() {
+        let named: Vec<String> = registries.iter().map(registry).collect();
+        said.push(format!("package registries: {}", named.join(", ")));
+    }
+    if !hosts.is_empty() {
+        said.push(format!("through a proxy: {}", hosts.join(", ")));
+    }
+    match said.len() {
+        1 => "a network of its own that leads nowhere, because no host is allowed".to_owned(),
+        _ => said.join("; "),
     }
 }
 
@@ -163,7 +172,8 @@ pub fn relative_path(path: &Path) -> String {
 pub fn not_a_host(entry: &str) -> String {
     format!(
         "{:?} is not a host. Write a name (registry.example.org), all names below one (*.example.org), either with a port \
-         (git.example.org:8443), an address with a port, or one of the words \"agent\" and \"packages\"",
+         (git.example.org:8443), an address with a port, a package registry (npm+https://packages.example.org/), or one of the words \"agent\" and \
+         \"packages\"",
         clean_line(entry, 80)
     )
 }
@@ -189,6 +199,7 @@ pub fn refusal(why: Refusal) -> &'static str {
         Refusal::Unresolvable => "the name has no address",
         Refusal::Unreachable => "nothing accepts connections there",
         Refusal::NotPassed => "the relay does not forward this request",
+        Refusal::ReadOnly => "package registries are read-only here",
     }
 }
 
@@ -208,18 +219,47 @@ pub fn refused(destination: &str, why: Refusal) -> String {
         }
         Refusal::Unresolvable | Refusal::Unreachable => "Check the name, or try again later.",
         Refusal::NotPassed => "Work without it.",
+        Refusal::ReadOnly => {
+            "Nothing is published from here. If the task is about a release, say so in PHASE:escalate."
+        }
     };
     format!("Pointsman did not connect to {what}: {}.\n{advice}\n", refusal(why))
 }
 
 /// One destination that a session asked for in vain, for `session explain` and the log of CI.
-pub fn refused_line(destination: &str, count: u64, why: Refusal) -> String {
+pub fn refused_line(destination: &str, count: u64, why: Refusal, program: Option<&str>) -> String {
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    format!("the sandbox refused {destination} {times}: {}", refusal(why))
+    let asked =
+        program.map(|program| format!(" (asked for by {})", clean_line(program, 40))).unwrap_or_default();
+    format!("the sandbox refused {destination} {times}: {}{asked}", refusal(why))
 }
 
-/// The reason why a red run of CI is nobody's fault: it asked for hosts that are not listed.
-pub fn unlisted(destinations: &[String]) -> String {
-    let shown: Vec<String> = destinations.iter().take(8).map(|to| clean_line(to, 80)).collect();
-    format!("it asked for {}, which the sandbox does not allow", shown.join(", "))
+/// The reason why a red run of CI is nobody's fault: programs asked for hosts that are not listed, or a package registry was not there.
+pub fn unlisted(destinations: &[String], programs: &[String]) -> String {
+    let shown = |names: &[&String]| {
+        let shown: Vec<String> = names.iter().take(8).map(|to| clean_line(to, 80)).collect();
+        shown.join(", ")
+    };
+    let (registries, hosts): (Vec<&String>, Vec<&String>) =
+        destinations.iter().partition(|to| Registry::parse(to).is_some());
+    let programs: Vec<&String> = programs.iter().collect();
+    let who = if programs.is_empty() { "it".to_owned() } else { shown(&programs) };
+    let mut said = Vec::new();
+    if !hosts.is_empty() {
+        said.push(format!("{who} asked for {}, which the sandbox does not allow", shown(&hosts)));
+    }
+    if !registries.is_empty() {
+        said.push(format!("{who} could not reach the package registry {}", shown(&registries)));
+    }
+    said.join("; ")
+}
+
+/// The name under which a request to a package registry is counted that was not passed on.
+pub fn registry_request(method: &str, path: &str) -> String {
+    format!("a package registry: {}", clean_line(&format!("{method} {path}"), 80))
+}
+
+/// A package registry, for lists of what may be reached.
+pub fn registry(registry: &Registry) -> String {
+    format!("{} ({} packages, for reading only)", registry.url, registry.tool.as_str())
 }

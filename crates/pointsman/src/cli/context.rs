@@ -34,7 +34,7 @@ use crate::trust;
 
 /// The environment this command was started in.
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
-const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
+pub(super) const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
 
 /// So much of a text is masked at once.
 const PIECE_BYTES: usize = 1 << 20;

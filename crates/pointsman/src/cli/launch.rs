@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::context::ENVIRONMENT;
 use super::failure::Failure;
 use super::network::Forward;
 use crate::daemon::Side;
@@ -92,7 +93,8 @@ pub(crate) struct Enter {
 impl Enter {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let (limits, rights) = (self.limits.as_deref(), self.rights.as_deref());
-        match crate::enclosure::enter(limits, rights, self.network.as_deref(), &self.command)? {}
+        let network = self.network.as_deref();
+        match crate::enclosure::enter(limits, rights, network, &self.command, ENVIRONMENT)? {}
     }
 }
 

@@ -90,6 +90,7 @@ impl Command {
             Place::Outside(_) | Place::Nowhere(_) => Ok(None),
         };
         let mounts = shown.map_err(Failure::failed)?.map(|shown| shown.plan.mounts).unwrap_or_default();
+        let ci = enclosure.policy(&config.sandbox.ci_hosts, &[], &paths);
         let view = view::Sandbox {
             role,
             place: placed,
@@ -97,11 +98,13 @@ impl Command {
             fix: reason.map(|why| words::sandbox::fix(why).to_owned()),
             mounts: mounts.iter().map(view::Mount::from).collect(),
             network: match &place {
-                Place::Inside => words::sandbox::network(&policy.hosts, is_relayed),
+                Place::Inside => words::sandbox::network(&policy.hosts, &policy.registries, is_relayed),
                 Place::Outside(_) | Place::Nowhere(_) => words::sandbox::NETWORK_SHARED.to_owned(),
             },
             hosts: policy.hosts,
-            ci_hosts: enclosure.policy(&config.sandbox.ci_hosts, &[], &paths).hosts,
+            registries: policy.registries.iter().map(ToString::to_string).collect(),
+            ci_hosts: ci.hosts,
+            ci_registries: ci.registries.iter().map(ToString::to_string).collect(),
             private_hosts: policy.private_hosts,
             syscall_filter: place == Place::Inside && enclosure.filters(),
             landlock: (place == Place::Inside).then(landlock_version).flatten(),
@@ -133,7 +136,8 @@ fn print(context: &Context, view: &view::Sandbox) -> Result<(), Failure> {
     out.table(&table, "Everything that this user can reach is visible.")?;
     out.line(format!("network: {}", view.network))?;
     if view.place == view::Place::Inside {
-        let ci = if view.ci_hosts.is_empty() { "none".to_owned() } else { view.ci_hosts.join(", ") };
+        let all: Vec<String> = view.ci_registries.iter().chain(&view.ci_hosts).cloned().collect();
+        let ci = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         out.line(format!("CI, gates and review programs reach: {ci}"))?;
         out.line(format!("system calls: {}", words::sandbox::syscalls(view.syscall_filter)))?;
         out.line(format!("Landlock: {}", words::sandbox::landlock(view.landlock)))?;

@@ -5,9 +5,11 @@ use std::fs;
 use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::proxy::recognise;
 use pointsman_core::config::Worktree;
 use pointsman_core::ids::Sha;
 use pointsman_core::sandbox::Place;
+use pointsman_core::sandbox::network::registries::Registry;
 use pointsman_core::words;
 use pointsman_view::evidence::CheckStatus;
 use pointsman_view::sandbox::Learned;
@@ -17,7 +19,7 @@ use super::failure::{Code, Failure};
 use super::merge_queue::end_on_signal;
 use super::{prompt, time};
 use crate::daemon;
-use crate::enclosure::Checkout;
+use crate::enclosure::{Checkout, note_packages};
 use crate::paths::ProjectPaths;
 use crate::project::Project;
 use crate::trust;
@@ -91,7 +93,10 @@ fn ask(context: &Context, learned: &Learned, yes: bool) -> Result<bool, Failure>
         return Ok(false);
     }
     for host in &learned.hosts {
-        out.line(host)?;
+        match Registry::parse(host) {
+            Some(registry) => out.line(words::sandbox::registry(&registry))?,
+            None => out.line(host)?,
+        }
     }
     if yes {
         return Ok(true);
@@ -130,6 +135,7 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     checkout_exact(&mirror, &sha, &dir).map_err(anyhow::Error::from)?;
     let log_path = dir.with_extension("log");
     context.out.say(format!("Running {} on {} with an open network …", command.join(" "), sha.short()));
+    note_packages(&mirror, &sha, &paths)?;
     let checkout = Checkout { dir: &dir, command, answer: None, learning: true, layers: None };
     let name = ProjectPaths::proxy_name_in(&dir);
     let ended = (|| {
@@ -140,6 +146,8 @@ fn run(context: &Context, project: &Project) -> Result<Learned, Failure> {
     })();
     let hosts = enclosure.unlisted(&name);
     enclosure.close_network(&name);
+    // A registry is asked for reading only; a host could be told anything.
+    let hosts = recognise(&hosts, &enclosure.policy(&config.sandbox.ci_hosts, &[], &paths));
     if let Err(error) = remove_checkout(&dir) {
         context.out.say(format!("{}: {error}", dir.display()));
     }

@@ -90,7 +90,9 @@ pub fn launch(spec: &Path, side: Side) -> anyhow::Result<u8> {
             sandbox::restrict(&sandbox.plan.rights()).with_context(words::daemon::process::no_rights)?;
             clear_locks(&launch.cwd, &sandbox.plan);
             launch.env.extend(sandbox.env);
-            launch.env.extend(forwarded(&sandbox.plan.network, &sandbox.program)?);
+            let own = |name: &str| launch.env.get(name).map(OsString::from);
+            let more = forwarded(&sandbox.plan.network, &sandbox.program, own)?;
+            launch.env.extend(more);
         }
         // Its terminal is gone with the server, whatever it does about the hang-up.
         (Side::Outside, None) if launch.parent.is_none() => go_with(tmux_server(), Signal::KILL)?,

@@ -105,7 +105,8 @@ impl Proxy {
 
     /// The answer to one message of a session.
     fn ask(&self, name: &str, upstream: &str, private: &str) -> String {
-        let policy = Policy { hosts: Vec::new(), private_hosts: vec![private.to_owned()], learning: false };
+        let policy =
+            Policy { hosts: Vec::new(), private_hosts: vec![private.to_owned()], ..Policy::default() };
         let access = ModelAccess {
             session: format!("dev-shop-{name}.1"),
             role: Role::Dev,

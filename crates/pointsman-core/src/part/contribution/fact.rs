@@ -91,6 +91,9 @@ pub enum CiVerdict {
     /// Red, after it was refused hosts that nobody listed: whoever writes commits cannot mend that.
     Unreached {
         hosts: Vec<String>,
+        /// The programs that asked for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        programs: Vec<String>,
         /// The end of the log, cleaned.
         log: String,
     },
@@ -140,6 +143,9 @@ pub enum QueueOutcome {
     /// Its tests fail, after they were refused hosts that nobody listed.
     Unreached {
         hosts: Vec<String>,
+        /// The programs that asked for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        programs: Vec<String>,
         /// The end of the log, cleaned.
         #[serde(default)]
         log: String,

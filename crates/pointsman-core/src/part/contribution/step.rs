@@ -254,8 +254,8 @@ impl Contribution {
             CiVerdict::Infra { reason, log } => {
                 (Ci::Failed { infra: true, summary: reason.clone() }, Some(log))
             }
-            CiVerdict::Unreached { hosts, log } => {
-                (Ci::Failed { infra: true, summary: words::sandbox::unlisted(hosts) }, Some(log))
+            CiVerdict::Unreached { hosts, programs, log } => {
+                (Ci::Failed { infra: true, summary: words::sandbox::unlisted(hosts, programs) }, Some(log))
             }
             CiVerdict::TimedOut { log } => (Ci::TimedOut, Some(log)),
         };
@@ -284,7 +284,7 @@ impl Contribution {
                 self.hand_back_red(summary.clone(), words, around, reactions);
             }
             CiVerdict::Infra { reason, .. } => self.infra_trouble(reason, around, reactions),
-            CiVerdict::Unreached { hosts, .. } => self.unreached(hosts, reactions),
+            CiVerdict::Unreached { hosts, programs, .. } => self.unreached(hosts, programs, reactions),
             CiVerdict::TimedOut { .. } => self.ci_timed_out(around, reactions),
         }
         Ok(())
@@ -389,14 +389,14 @@ impl Contribution {
     }
 
     /// Trying again changes nothing, and neither does another commit: a person decides about the hosts.
-    fn unreached(&mut self, hosts: &[String], reactions: &mut Reactions) {
+    fn unreached(&mut self, hosts: &[String], programs: &[String], reactions: &mut Reactions) {
         self.rest();
         // A person sees every host that a yes allows. What is left over is asked about after the next run.
         let hosts = &hosts[..hosts.len().min(HOSTS_ASKED)];
         if let Some(pushed) = self.pushed_mut() {
             pushed.hosts = hosts.to_vec();
         }
-        ask(Cause::Hosts, words::reason::unreached(hosts), reactions);
+        ask(Cause::Hosts, words::reason::unreached(hosts, programs), reactions);
     }
 
     /// The same commit is looked at again, by CI or by the gate, whichever was refused.
@@ -560,9 +560,9 @@ impl Contribution {
                 self.rest();
                 ask(Cause::Ci, words::reason::infra(reason), reactions);
             }
-            QueueOutcome::Unreached { hosts, log } => {
+            QueueOutcome::Unreached { hosts, programs, log } => {
                 pushed.log_end = words::notice::log_end(log);
-                self.unreached(hosts, reactions);
+                self.unreached(hosts, programs, reactions);
             }
             QueueOutcome::Stale { .. } => {
                 self.await_push(around.now.after(around.policy.ci_timeout));

@@ -339,7 +339,11 @@ fn the_merge_queue_hands_back_what_it_cannot_land() {
 #[test]
 fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_allows_them() {
     let hosts = vec!["registry.example.org:443".to_owned()];
-    let unreached = CiVerdict::Unreached { hosts: hosts.clone(), log: "no route\n".into() };
+    let unreached = CiVerdict::Unreached {
+        hosts: hosts.clone(),
+        programs: vec!["npm".to_owned()],
+        log: "no route\n".into(),
+    };
     let mut road = Road::pushed('a');
     assert_eq!(road.ci(&unreached), "record ask:Hosts");
     assert_eq!((road.part.refused_hosts(), road.part.attempts), (hosts.as_slice(), Attempts::default()));
@@ -354,14 +358,17 @@ fn refused_hosts_cost_nothing_and_the_same_commit_is_tested_again_when_a_person_
     // More than one question can show are not asked about at once.
     let many: Vec<String> = (0..20).map(|n| format!("host-{n}.example.org:443")).collect();
     let mut road = Road::pushed('a');
-    road.ci(&CiVerdict::Unreached { hosts: many.clone(), log: String::new() });
+    road.ci(&CiVerdict::Unreached { hosts: many.clone(), programs: Vec::new(), log: String::new() });
     assert_eq!(road.part.refused_hosts(), &many[..8]);
-    let asked = crate::words::reason::unreached(road.part.refused_hosts());
+    let asked = crate::words::reason::unreached(road.part.refused_hosts(), &[]);
     assert!(road.part.refused_hosts().iter().all(|host| asked.contains(host)), "{asked}");
 
     // The gate is asked again, and CI is not.
     let mut road = Road::queued();
-    assert_eq!(road.queue(&QueueOutcome::Unreached { hosts, log: String::new() }), "ask:Hosts");
+    assert_eq!(
+        road.queue(&QueueOutcome::Unreached { hosts, programs: Vec::new(), log: String::new() }),
+        "ask:Hosts"
+    );
     road.asked = Some(Cause::Hosts);
     assert_eq!(road.hears(&Fact::HostsAllowed), "awaits:Queue enqueue");
     // Another commit is another matter.

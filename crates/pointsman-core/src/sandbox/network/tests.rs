@@ -2,7 +2,10 @@
 
 use core::net::IpAddr;
 
-use super::{Destination, Policy, Refusal, expand, host_of, registries};
+use super::registries::{
+    Registry, Tool, cargo_file, operator_registries, registries, variable_registry, variables,
+};
+use super::{Destination, Policy, Refusal, expand, host_of, is_entry};
 
 fn policy() -> Policy {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -15,7 +18,7 @@ fn policy() -> Policy {
             "127.0.0.1:5000",
         ]),
         private_hosts: list(&["git.example.org:8443", "127.0.0.1:4000", "10.0.0.1:80"]),
-        learning: false,
+        ..Policy::default()
     }
 }
 
@@ -126,9 +129,16 @@ fn names_that_lead_to_this_machine_or_to_a_private_network_are_refused() {
 #[test]
 fn presets_stand_for_what_they_name() {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let words = list(&["packages", "agent", "x.example.org", "agent"]);
-    let hosts = expand(&words, &list(&["api.example.org"]), &list(&["mirror.example.org"]));
-    assert_eq!(hosts, ["api.example.org", "mirror.example.org", "x.example.org"]);
+    let words = list(&["packages", "agent", "x.example.org", "agent", "pip+https://py.example.org/simple/"]);
+    let packages = [Registry::parse("npm+https://npm.example.org/").unwrap()];
+    let (hosts, registries) = expand(&words, &list(&["api.example.org"]), &packages);
+    assert_eq!(hosts, ["api.example.org", "x.example.org"]);
+    let named: Vec<String> = registries.iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["npm+https://npm.example.org/", "pip+https://py.example.org/simple/"]);
+    // A registry is none of the hosts that can be told anything.
+    let policy = Policy { hosts, registries, ..Policy::default() };
+    let to = Destination { host: "npm.example.org".to_owned(), port: 443 };
+    assert_eq!(policy.by_name(&to), Err(Refusal::NotListed));
 }
 
 #[test]
@@ -148,31 +158,127 @@ fn the_host_of_an_address() {
 
 #[test]
 fn registries_are_read_from_lock_files_and_settings() {
-    for (file, text, hosts) in [
+    for (file, text, found) in [
+        // A repository with an index is asked with git, which no mirror speaks.
         (
             "Cargo.lock",
             "source = \"registry+https://index.example.org/git\"\nname = \"https://no.example.org\"",
-            vec!["index.example.org"],
+            vec![],
         ),
-        ("Cargo.lock", "source = \"sparse+https://sparse.example.org/index/\"", vec!["sparse.example.org"]),
+        ("Cargo.lock", "source = \"git+https://git.example.org/fruit?rev=1#2\"", vec![]),
+        (
+            "Cargo.lock",
+            "source = \"sparse+https://sparse.example.org/index/\"",
+            vec!["cargo+https://sparse.example.org/index/"],
+        ),
+        (
+            ".cargo/config.toml",
+            "[source.crates-io]\nreplace-with = \"a\"\n[source.a]\nregistry = \"sparse+https://a.example.org/\"\n\
+             [registries.b]\nindex = \"sparse+https://b.example.org/i/\"\n[source.v]\ndirectory = \"vendor\"",
+            vec!["cargo+https://a.example.org/", "cargo+https://b.example.org/i/"],
+        ),
         (
             "package-lock.json",
-            "\"resolved\": \"https://npm.example.org/a/-/a-1.tgz\",\n\"url\": \"https://funding.example.org\"",
-            vec!["npm.example.org"],
+            "\"resolved\": \"https://npm.example.org/p/a/-/a-1.tgz\",\n\"url\": \"https://funding.example.org\"\n\
+             \"resolved\": \"https://npm.example.org/p/@s/b/-/b-1.tgz\"\n\"resolved\": \"git+ssh://git@x.example.org/c.git\"",
+            vec!["npm+https://npm.example.org/p/"],
+        ),
+        (
+            "yarn.lock",
+            "  resolved \"https://y.example.org/a/-/a-1.tgz#f00\"",
+            vec!["npm+https://y.example.org/"],
+        ),
+        (
+            "pnpm-lock.yaml",
+            "    resolution: {integrity: x, tarball: https://p.example.org/a/-/a-1.tgz}",
+            vec!["npm+https://p.example.org/"],
         ),
         (
             ".npmrc",
-            "# registry=https://old.example.org\nregistry=https://npm.example.org:8081/",
-            vec!["npm.example.org:8081"],
+            "# registry=https://old.example.org\nregistry=https://npm.example.org:8081/\n@s:registry=https://scope.example.org",
+            vec!["npm+https://npm.example.org:8081/"],
         ),
         (
-            "uv.lock",
-            "source = { registry = \"https://py.example.org/simple\" }\n{ url = \"https://files.example.org/a.whl\" }",
-            vec!["files.example.org", "py.example.org"],
+            "pip.conf",
+            "[global]\nindex-url = https://py.example.org/simple\nextra-index-url = https://no.example.org",
+            vec!["pip+https://py.example.org/simple"],
         ),
-        ("go.env", "GOPROXY=https://go.example.org,direct", vec!["go.example.org"]),
+        (
+            "requirements.txt",
+            "--index-url https://py.example.org/simple/\nfruit",
+            vec!["pip+https://py.example.org/simple/"],
+        ),
+        (
+            "pyproject.toml",
+            "[project.urls]\nurl = \"https://home.example.org\"\n[[tool.poetry.source]]\nname = \"x\"\nurl = \"https://py.example.org/simple\"",
+            vec!["pip+https://py.example.org/simple"],
+        ),
+        ("go.env", "GOPROXY=https://go.example.org,direct", vec!["go+https://go.example.org"]),
+        (
+            "Gemfile.lock",
+            "GIT\n  remote: https://git.example.org/x\nGEM\n  remote: https://gems.example.org/\n  specs:\n    a (1)",
+            vec!["bundler+https://gems.example.org/"],
+        ),
+        (".npmrc", "registry=https://user:word@npm.example.org/", vec![]),
         ("README.md", "registry = \"https://x.example.org\"", vec![]),
     ] {
-        assert_eq!(registries(file, text), hosts, "{file}: {text}");
+        let named: Vec<String> = registries(file, text).iter().map(|(_, one)| one.to_string()).collect();
+        assert_eq!(named, found, "{file}: {text}");
     }
+}
+
+#[test]
+fn an_entry_of_a_list_may_be_a_registry() {
+    for (entry, is_one) in [
+        ("npm+https://npm.example.org/", true),
+        ("cargo+http://127.0.0.1:8080/index/", true),
+        ("gem+https://npm.example.org/", false),
+        ("npm+ftp://npm.example.org/", false),
+        ("npm+https://user@npm.example.org/", false),
+        ("https://npm.example.org/", false),
+    ] {
+        assert_eq!(is_entry(entry), is_one, "{entry}");
+    }
+}
+
+#[test]
+fn the_settings_of_an_operator_name_what_a_sandbox_does_not_see() {
+    let cargo = "[source.crates-io]\nreplace-with = \"a\"\n[source.a]\nreplace-with = \"b\"\n[source.b]\nregistry = \"sparse+https://b.example.org/\"";
+    let found = operator_registries(".cargo/config.toml", cargo);
+    assert_eq!(found[0].to_string(), "cargo+https://b.example.org/");
+    assert_eq!(found[0].source.as_deref(), Some("crates-io"));
+    let found = variable_registry(Tool::Go, "off,https://go.example.org,direct").unwrap();
+    assert_eq!(found.to_string(), "go+https://go.example.org");
+    assert_eq!(variable_registry(Tool::Pip, "https://user:word@py.example.org/simple"), None);
+}
+
+#[test]
+fn tools_are_told_of_their_mirrors() {
+    let registry = |entry: &str| Registry::parse(entry).unwrap();
+    let mut list = vec![
+        Registry { source: Some("company".to_owned()), ..registry("cargo+https://a.example.org/") },
+        Registry { source: None, ..registry("cargo+https://b.example.org/i/") },
+        registry("cargo+https://c.example.org/"),
+        registry("cargo+https://d.example.org/"),
+    ];
+    list.extend(
+        ["npm+https://n.example.org/", "npm+https://m.example.org/", "pip+https://p.example.org/simple"]
+            .map(registry),
+    );
+    let told = variables(&list, "http://127.0.0.2:9");
+    let value = |name: &str| told.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str());
+    assert_eq!(value("npm_config_registry"), Some("http://127.0.0.2:9/packages/npm/4/"));
+    assert_eq!(value("PIP_INDEX_URL"), Some("http://127.0.0.2:9/packages/pip/6/index/"));
+    assert_eq!(value("GOPROXY"), None);
+    let file: toml::Table = cargo_file(&list, "http://127.0.0.2:9").unwrap().parse().unwrap();
+    let sources = &file["source"];
+    assert_eq!(sources["company"]["replace-with"].as_str(), Some("pointsman-0"));
+    assert!(sources["company"].get("registry").is_none(), "the project says that itself");
+    assert_eq!(sources["pointsman-for-1"]["registry"].as_str(), Some("sparse+https://b.example.org/i/"));
+    assert_eq!(sources["crates-io"]["replace-with"].as_str(), Some("pointsman-2"), "the first one counts");
+    assert_eq!(
+        sources["pointsman-1"]["registry"].as_str(),
+        Some("sparse+http://127.0.0.2:9/packages/cargo/1/")
+    );
+    assert_eq!(cargo_file(&list[4..], "http://127.0.0.2:9"), None);
 }

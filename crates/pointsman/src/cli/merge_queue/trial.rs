@@ -102,8 +102,8 @@ fn test(queue: &Queue, gate: &[String], sha: &Sha, dir: &Path, tried: &mut Tried
             (TrialVerdict::TimedOut, Some(words::daemon::queue::gate_timed_out().to_owned()), Some(log))
         }
         CiVerdict::Infra { reason, log } => (TrialVerdict::Infra, Some(reason), Some(log)),
-        CiVerdict::Unreached { hosts, log } => {
-            (TrialVerdict::Infra, Some(words::sandbox::unlisted(&hosts)), Some(log))
+        CiVerdict::Unreached { hosts, programs, log } => {
+            (TrialVerdict::Infra, Some(words::sandbox::unlisted(&hosts, &programs)), Some(log))
         }
     };
     (tried.verdict, tried.reason) = (Some(word), reason);

@@ -51,12 +51,19 @@ pub(super) struct Ran {
     pub(super) end: End,
     pub(super) log: String,
     pub(super) log_path: PathBuf,
-    /// Destinations that it asked for and that nobody listed.
-    unlisted: Vec<String>,
+    unlisted: Unlisted,
     /// The checkout, removed when this goes: nobody has to wait for that.
     _checkout: Spent,
     /// The same of its layers.
     _layered: Option<Layered>,
+}
+
+/// Destinations that a program asked for and that nobody listed.
+#[derive(Default)]
+struct Unlisted {
+    destinations: Vec<String>,
+    /// The names of the programs that asked.
+    programs: Vec<String>,
 }
 
 /// A checkout that nobody uses any more, out of the way under another name.
@@ -83,7 +90,7 @@ impl Program<'_> {
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<Ran> {
         let dir = served.paths.checkouts().join(&self.name);
         let log_path = served.paths.logs().join(format!("{}.log", self.name));
-        let (mut unlisted, mut layered) = (Vec::new(), None);
+        let (mut unlisted, mut layered) = (Unlisted::default(), None);
         let ended = self.run_in(jobs, served, &dir, &log_path, &mut unlisted, &mut layered);
         let checkout = Spent::new(&dir);
         let mut bytes = fs::read(&log_path).unwrap_or_default();
@@ -101,7 +108,7 @@ impl Program<'_> {
         served: &Arc<Served>,
         dir: &Path,
         log_path: &Path,
-        unlisted: &mut Vec<String>,
+        unlisted: &mut Unlisted,
         layered: &mut Option<Layered>,
     ) -> anyhow::Result<End> {
         // One that was made ahead is as good.
@@ -145,7 +152,7 @@ impl Supervised<'_> {
         served: &Served,
         run: Run,
         is_wanted: &(dyn Fn() -> bool + Sync),
-    ) -> anyhow::Result<(End, Vec<String>)> {
+    ) -> anyhow::Result<(End, Unlisted)> {
         let job = run.start_job(self.log_path)?;
         crash_point("job-started");
         {
@@ -176,7 +183,9 @@ impl Supervised<'_> {
         }
         let name = ProjectPaths::proxy_name_in(self.dir);
         tell_refused(self.log_path, &served.enclosure.refused(&name));
-        let unlisted = served.enclosure.unlisted(&name);
+        let destinations = served.enclosure.unlisted(&name);
+        let programs = served.enclosure.askers(&name, &destinations);
+        let unlisted = Unlisted { destinations, programs };
         served.enclosure.close_network(&name);
         jobs.lock().killers.remove(self.name);
         jobs.freed.notify_all();
@@ -232,7 +241,7 @@ impl TreeProgram<'_> {
             bytes = masked;
         }
         let (end, unlisted) = ran?;
-        Ok(TreeRan { end, log: tail(&bytes), unlisted })
+        Ok(TreeRan { end, log: tail(&bytes), unlisted: unlisted.destinations })
     }
 
     /// Ends what a killed daemon left running in a tree.
@@ -249,8 +258,9 @@ impl Ran {
         let verdict = verdict_of(self.end, step, self.log.clone())?;
         Some(match verdict {
             // Nobody who writes commits can mend that: a person lists the host, or does not.
-            CiVerdict::Failed { log, .. } if !self.unlisted.is_empty() => {
-                CiVerdict::Unreached { hosts: self.unlisted.clone(), log }
+            CiVerdict::Failed { log, .. } if !self.unlisted.destinations.is_empty() => {
+                let Unlisted { destinations, programs } = &self.unlisted;
+                CiVerdict::Unreached { hosts: destinations.clone(), programs: programs.clone(), log }
             }
             verdict => verdict,
         })

@@ -54,6 +54,7 @@ mod queue;
 mod random_attempts;
 mod recovery;
 mod refusals;
+mod registries;
 mod relay;
 pub(crate) mod resilience;
 mod restart;

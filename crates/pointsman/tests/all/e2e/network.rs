@@ -243,6 +243,7 @@ fn e2e_sandbox_network_a_person_allows_the_host_that_ci_asked_for_and_the_same_c
     let waiting = issues.map(|issue| daemon.wait_state(issue, "escalated"));
     for task in &waiting {
         assert!(task["reason"].as_str().unwrap().contains(&host), "{task}");
+        assert!(task["reason"].as_str().unwrap().contains("(ci.sh asked)"), "{task}");
         assert_eq!(task["attempts"]["ci_fixes"], 0, "{task}");
     }
     assert_eq!(canary.visits(), 0);
@@ -308,7 +309,8 @@ fn e2e_sandbox_network_a_run_that_learns_shows_the_hosts_and_a_yes_keeps_them() 
     let learned = daemon.json(&["sandbox", "learn"]);
     assert_eq!(learned["hosts"], serde_json::json!([host]), "{learned}");
     assert_eq!((&learned["ci"], &learned["allowed"]), (&"passed".into(), &false.into()), "{learned}");
-    assert_eq!(canary.visits(), 1);
+    // CI came, and whoever looks whether the host is a package registry.
+    assert!(canary.visits() > 1);
     assert!(daemon.json(&["sandbox", "show"])["ci_hosts"].as_array().unwrap().is_empty(), "nobody said yes");
     let learned = daemon.json(&["sandbox", "learn", "--yes"]);
     assert_eq!(learned["allowed"], true, "{learned}");

@@ -68,7 +68,7 @@ const FILES: [(&str, &str); 7] = [
 ];
 
 /// Puts a toolchain of this machine below a home, as rustup does. False if there is none.
-fn install_toolchain(home: &Path) -> bool {
+pub(super) fn install_toolchain(home: &Path) -> bool {
     let found = |words: &[&str]| {
         let run = Run::new(words[0]).args(&words[1..]).inherit(&[
             "PATH",

@@ -83,7 +83,8 @@ impl Daemon {
         }
         if self.reality().fault(12) {
             let hosts = vec!["registry.example.org:443".to_owned()];
-            return self.report(entry, QueueOutcome::Unreached { hosts, log: String::new() });
+            return self
+                .report(entry, QueueOutcome::Unreached { hosts, programs: Vec::new(), log: String::new() });
         }
         if self.reality().fault(20) {
             return self

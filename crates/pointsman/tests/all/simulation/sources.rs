@@ -177,7 +177,11 @@ impl Reality {
             return CiVerdict::Infra { reason: "exit 137".to_owned(), log };
         }
         if self.fault(8) {
-            return CiVerdict::Unreached { hosts: vec!["registry.example.org:443".to_owned()], log };
+            return CiVerdict::Unreached {
+                hosts: vec!["registry.example.org:443".to_owned()],
+                programs: Vec::new(),
+                log,
+            };
         }
         if self.fault(30) {
             return CiVerdict::TimedOut { log };

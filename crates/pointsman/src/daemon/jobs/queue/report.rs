@@ -59,7 +59,9 @@ impl QueueWorker<'_> {
                 QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
             (_, Some(CiVerdict::Infra { reason, log })) => QueueOutcome::Infra { reason, log },
-            (_, Some(CiVerdict::Unreached { hosts, log })) => QueueOutcome::Unreached { hosts, log },
+            (_, Some(CiVerdict::Unreached { hosts, programs, log })) => {
+                QueueOutcome::Unreached { hosts, programs, log }
+            }
             (Fault::Infra, Some(CiVerdict::Failed { summary, log })) => {
                 QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary), log }
             }
@@ -258,9 +260,9 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
             entry.status = EntryStatus::Red;
             entry.reason = Some(summary.clone());
         }
-        QueueOutcome::Unreached { hosts, .. } => {
+        QueueOutcome::Unreached { hosts, programs, .. } => {
             entry.status = EntryStatus::Stale;
-            entry.reason = Some(words::sandbox::unlisted(hosts));
+            entry.reason = Some(words::sandbox::unlisted(hosts, programs));
         }
         QueueOutcome::Infra { reason, .. } | QueueOutcome::Stale { reason } => {
             entry.status = EntryStatus::Stale;
