@@ -191,7 +191,7 @@ fn nothing_is_sent_to_a_registry_but_names() {
     ] {
         let answer = world.ask(first, "Content-Length: 6\r\nAuthorization: Bearer x\r\n\r\ncanary");
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{first}: {answer}");
-        assert!(answer.contains("for reading"), "{answer}");
+        assert!(answer.contains("read-only"), "{answer}");
     }
     for path in ["/packages/npm/2/../secret", "/packages/pip/0/file/0/http/127.0.0.1:1/x", "/packages/go/2/x"]
     {

@@ -109,7 +109,9 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
     let answer = match (super::question::is_yes_or_no(task.escalation.as_ref()), pr) {
         (true, _) => "To decide, run `pointsman inbox`.".to_owned(),
         (false, Some(pr)) => {
-            format!("To review it, run `pointsman forge pr review {pr} --approve`, or with --request-changes.")
+            format!(
+                "To review it, run `pointsman forge pr review {pr} --approve`, or with --request-changes."
+            )
         }
         (false, None) => format!(
             "To answer, run `pointsman task answer {} \"…\"`, or comment on the issue.",

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::control::protocol::Request;
 use crate::daemon;
+use crate::paths::Paths;
 
 /// A daemon that stops finishes what it has begun first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,19 +42,25 @@ impl Arguments {
 }
 
 /// Has the daemon stop, and returns when it has.
-#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
 pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
     context.ask_daemon::<()>(&Request::Down)?;
+    wait_until_stopped(&context.paths).map_err(|error| match error {
+        lock::Error::Held { .. } => {
+            Failure::failed("the daemon has not stopped yet").hint("pointsman status")
+        }
+        error @ lock::Error::File { .. } => (&error).into(),
+    })
+}
+
+/// Returns when a daemon that was told to stop has stopped: when it has let go of the lock, not when its socket is gone.
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
+pub(crate) fn wait_until_stopped(paths: &Paths) -> Result<(), lock::Error> {
     let deadline = Instant::now() + PATIENCE;
-    // It has stopped when it has let go of the lock, not when its socket is gone.
     loop {
-        match DaemonLock::acquire(&context.paths.lock()) {
+        match DaemonLock::acquire(&paths.lock()) {
             Ok(_) => return Ok(()),
             Err(lock::Error::Held { .. }) if Instant::now() < deadline => std::thread::sleep(LOOK),
-            Err(lock::Error::Held { .. }) => {
-                return Err(Failure::failed("the daemon has not stopped yet").hint("pointsman status"));
-            }
-            Err(error @ lock::Error::File { .. }) => return Err((&error).into()),
+            Err(error) => return Err(error),
         }
     }
 }

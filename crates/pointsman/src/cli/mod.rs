@@ -21,7 +21,7 @@ mod daemon_client;
 mod demo;
 mod deps;
 mod doctor;
-mod down;
+pub(crate) mod down;
 mod events;
 mod evidence;
 mod explain;

@@ -199,6 +199,7 @@ impl Loop {
                 timetable::tick(&mut self.engine, &project, &standing, now).unwrap();
             }
             ThreadReport::AskForge { project } => self.poller.ask(&project),
+            ThreadReport::ForgeSeen { project } => drop(self.engine.release(&project)),
             ThreadReport::Passed { written } => drop(written.send(())),
             _ => panic!("nothing else happens in such a night"),
         }

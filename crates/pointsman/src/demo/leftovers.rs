@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use pointsman_adapters::tmux::Server;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::cli::down;
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::paths::Paths;
@@ -63,8 +64,10 @@ fn remove(root: &Path) {
     let run = fs::read_to_string(root.join(RUN)).ok().map(PathBuf::from);
     if let Some(run) = run.filter(|run| is_ours(run)) {
         let paths = Paths::new(root.join("state"), run.clone());
-        // A daemon whose demo is gone still works.
-        let _ = client::ask(&paths.control_socket(), &Request::Down);
+        // A daemon whose demo is gone still works, and writes until it has stopped.
+        if client::ask(&paths.control_socket(), &Request::Down).is_ok() {
+            let _ = down::wait_until_stopped(&paths);
+        }
         end_sessions(&paths);
         super::stage::remove(&run);
     }

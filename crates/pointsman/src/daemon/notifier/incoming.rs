@@ -245,6 +245,10 @@ impl PersonInput<'_> {
         {
             return self.decide_question(engine, &asked, act, reason);
         }
+        if asked.settled.is_none() && !asked.kind.takes(Act::Answer) {
+            let why = words::question::takes_no(&asked, Act::Answer);
+            return self.answer(engine, words::chat::not_taken(&why));
+        }
         let with = |run: &Run| runs::WithAnswer {
             dedup: Some(self.name.clone()),
             notices: vec![self.reply(words::chat::run_answered(run), None)],

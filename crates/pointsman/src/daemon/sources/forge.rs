@@ -138,8 +138,15 @@ pub(crate) fn ask(
         }
         wanted.remove(&number);
         let mut open_dependencies = Vec::new();
-        // Somebody is at it already: a second change for the same issue would be thrown away.
-        if issue.state == IssueState::Open
+        for dependency in &wanted {
+            if !is_closed(served, &open, &mut memory.closed, *dependency)? {
+                open_dependencies.push(*dependency);
+            }
+        }
+        // Somebody is at it already: a second change for the same issue would be thrown away. Nobody has to look while it
+        // waits for something else.
+        if open_dependencies.is_empty()
+            && issue.state == IssueState::Open
             && has(&issue.labels, BACKLOG)
             && is_yet_to_begin(picture.get(&key))
         {
@@ -147,13 +154,7 @@ pub(crate) fn ask(
                 Some(closing) => closing,
                 unknown @ None => unknown.insert(closing_changes(served)?),
             };
-            let others = closing.get(&number).into_iter().flatten();
-            open_dependencies.extend(others.filter(|pr| !wanted.contains(pr)).copied());
-        }
-        for dependency in &wanted {
-            if !is_closed(served, &open, &mut memory.closed, *dependency)? {
-                open_dependencies.push(*dependency);
-            }
+            open_dependencies.extend(closing.get(&number).into_iter().flatten().copied());
         }
         let event = Event::IssueObserved {
             title: issue.title,

@@ -13,7 +13,11 @@ fn outside_a_project_it_tells_how_to_begin() {
     for args in
         [&["task", "list"][..], &["forge", "issue", "list"], &["config", "show"], &["merge-queue", "list"]]
     {
-        environment.run(args).code(4).says("error: there is no pointsman.toml").says("hint: pointsman init");
+        environment
+            .run(args)
+            .code(4)
+            .says("error: there is no pointsman.toml")
+            .says("hint: run `pointsman init`");
     }
     assert!(!environment.path("state").exists(), "looking makes nothing");
 }

@@ -319,7 +319,7 @@ fn e2e_chat_a_yes_in_the_thread_of_a_question_settles_it_once_also_after_a_kill(
     let asked = wait_kind(&daemon, "queue_paused");
     let root = lab.wait_told("shop: a merge queue is paused");
     lab.ann.reply(id(&root), "no");
-    let told = lab.wait_told("Not taken: question");
+    let told = lab.wait_told("Not accepted: question");
     assert_eq!(thread_of(&told), id(&root));
     daemon.kill_daemon();
     lab.ann.reply(id(&root), "yes");

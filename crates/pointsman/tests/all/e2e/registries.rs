@@ -106,7 +106,8 @@ impl Mirror {
 
 /// Answers one request.
 fn answer(mut stream: &TcpStream, root: &Path, asked: &Mutex<Vec<String>>) -> Option<()> {
-    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let mut reader = BufReader::new(stream);
+    let mut lines = reader.by_ref().lines().map_while(Result::ok);
     let first = lines.next()?;
     let mut length = 0_u64;
     for line in lines.by_ref().take_while(|line| !line.is_empty()) {
@@ -117,7 +118,7 @@ fn answer(mut stream: &TcpStream, root: &Path, asked: &Mutex<Vec<String>>) -> Op
         }
     }
     asked.lock().unwrap().push(first.clone());
-    let _ = std::io::copy(&mut stream.take(length), &mut std::io::sink());
+    let _ = std::io::copy(&mut reader.take(length), &mut std::io::sink());
     let mut words = first.split(' ');
     let (method, path) = (words.next()?, words.next()?.trim_matches('/'));
     let found = fs::read(root.join(path)).or_else(|_| fs::read(root.join(path).join("index")));
@@ -361,7 +362,7 @@ to=${base#http://}; to=${to%%/*}
 send() {
     exec 3<> "/dev/tcp/${to%:*}/${to#*:}"
     printf '%s\r\nHost: %s\r\nContent-Length: 6\r\nAuthorization: Bearer x\r\n\r\ncanary' "$1" "$to" >&3
-    timeout 10 cat <&3
+    timeout 10 head -n 1 <&3
 }
 path=${base#http://"$to"}
 for request in "PUT $path/fruit HTTP/1.1" "POST $path/-/npm/v1/security/audits HTTP/1.1" \

@@ -134,7 +134,7 @@ fn e2e_sandbox_relay_no_attempt_gets_past_the_operators_key_and_the_named_calls(
     assert!(line(&said, "plain").contains("HTTP/1.1 200"), "{said}");
     for name in ["server-tool", "source"] {
         assert!(
-            line(&said, name).contains("HTTP/1.1 400") && line(&said, name).contains("from outside"),
+            line(&said, name).contains("HTTP/1.1 400") && line(&said, name).contains("by an outsider"),
             "{said}"
         );
     }

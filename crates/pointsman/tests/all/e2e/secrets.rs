@@ -213,10 +213,10 @@ await 'nothing more'
     assert_nowhere(&daemon, issue);
     daemon.answer(issue, "Yes.");
     let asked = wait_secret(&daemon);
-    assert!(asked["subject"].as_str().unwrap().starts_with("src/a.txt holds"), "{asked}");
+    assert!(asked["subject"].as_str().unwrap().starts_with("src/a.txt contains"), "{asked}");
     daemon.wait_for("the same value in the message", || {
         let asked = secrets(&daemon).pop()?;
-        asked["subject"].as_str().unwrap().starts_with("a commit holds").then_some(())
+        asked["subject"].as_str().unwrap().starts_with("a commit contains").then_some(())
     });
     assert_eq!(daemon.forge_git(&["branch", "--list", "pointsman/*"]), "");
     assert_nowhere(&daemon, issue);

@@ -92,6 +92,11 @@ impl Daemon {
         if cause == Some(Cause::Setup) && id.is_multiple_of(2) {
             return self.command(number, Event::SetupRetried { by });
         }
+        // A third of the plans is answered with words.
+        if cause == Some(Cause::Plan) && !id.is_multiple_of(3) {
+            let (accepted, reason) = (!id.is_multiple_of(7), "not like this".to_owned());
+            return self.command(number, Event::PlanDecided { by, accepted, reason });
+        }
         self.command(number, Event::Answered { by, text: format!("once:answer-{id};") })
     }
 

@@ -40,13 +40,12 @@ impl Story {
         };
         let vault = ["low", "medium", "high"].map(handled).concat();
         let vault = format!("[roles.vault]\nenabled = {looks}\n{vault}");
+        let [concurrency, fixes, rounds, restarts] = [3, 4, 3, 5].map(|most| 1 + chance.below(most));
+        // Some want a plan first.
+        let plan = fixes == rounds;
         let text = format!(
-            "name = \"sim\"\n{ci}{budget}{NOTIFY}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {}\n[tree]\nports = 1\n\
-             [limits]\nci_fixes = {}\nreview_rounds = {}\nrestarts = {}\n{vault}",
-            1 + chance.below(3),
-            1 + chance.below(4),
-            1 + chance.below(3),
-            1 + chance.below(5),
+            "name = \"sim\"\n{ci}{budget}{NOTIFY}[review]\nmode = \"{review}\"\n[dev]\nconcurrency = {concurrency}\nplan = {plan}\n\
+             [tree]\nports = 1\n[limits]\nci_fixes = {fixes}\nreview_rounds = {rounds}\nrestarts = {restarts}\n{vault}",
         );
         let config = Config::parse(&text, "story").expect("a valid configuration");
         let policy = Policy::new(&config);

@@ -84,7 +84,7 @@ fn e2e_hand_in_of_links_and_giants_is_refused() {
         "refused: AGENTS.md, which is not a regular file, or became another kind of file",
         "refused: docs/AGENTS.md, which was deleted",
         "refused: big/AGENTS.md, which is too large",
-        "refused: bytes/AGENTS.md, which is no text",
+        "refused: bytes/AGENTS.md, which is not text",
         "refused: src/lemons.txt, which is not one of its files",
     ] {
         wait_journal(&daemon, "gardener", told);
