@@ -239,6 +239,7 @@ impl Stage {
             .cwd(self.checkout())
             .env("POINTSMAN_STATE_DIR", self.paths.state())
             .env("POINTSMAN_RUNTIME_DIR", self.paths.runtime())
+            .env("POINTSMAN_WEB_LISTEN", "")
             .env("USER", "bench")
     }
 

@@ -37,6 +37,7 @@ pub mod status;
 pub mod task;
 pub mod time;
 pub mod vault;
+pub mod web;
 
 pub use time::Time;
 

@@ -19,7 +19,7 @@ use pointsman_adapters::process::{self, Members, Program, signals};
 use pointsman_adapters::proxy::{self, ProxyDir, Refused, RefusedCount};
 use pointsman_adapters::sandbox::{self, Bubblewrap, LayeredCheckout, Lifetime, Reading};
 use pointsman_adapters::secret::Secret;
-use pointsman_core::config::{Config, MachineConfig, SandboxSettings, Worktree};
+use pointsman_core::config::{Config, MachineConfig, MachineWeb, SandboxSettings, Worktree};
 use pointsman_core::ids::Sha;
 use pointsman_core::notifier::DigestTime;
 use pointsman_core::people::People;
@@ -568,6 +568,11 @@ pub(crate) fn note_packages(mirror: &Mirror, main: &Sha, paths: &ProjectPaths) -
 /// Everybody whose word counts, as the machine's file names them.
 pub(crate) fn people(environment: Environment) -> anyhow::Result<People> {
     Ok(machine_config(environment)?.people)
+}
+
+/// The settings of the web, as the machine's file has them.
+pub(crate) fn web(environment: Environment) -> anyhow::Result<MachineWeb> {
+    Ok(machine_config(environment)?.web)
 }
 
 /// The machine's file; one that is not there sets nothing.

@@ -239,6 +239,7 @@ impl Copy {
             .cwd(&self.checkout)
             .env("POINTSMAN_STATE_DIR", self.paths.state())
             .env("POINTSMAN_RUNTIME_DIR", self.paths.runtime())
+            .env("POINTSMAN_WEB_LISTEN", "")
     }
 
     fn with_environment(&self, run: Run) -> Run {

@@ -1,6 +1,7 @@
 //! The machine's file, `$XDG_CONFIG_HOME/pointsman/config.toml`: what holds for all projects on this machine. A project cannot
 //! set it.
 
+use core::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -20,6 +21,8 @@ pub struct MachineConfig {
     pub digest: MachineDigest,
     #[serde(default)]
     pub backup: MachineBackup,
+    #[serde(default)]
+    pub web: MachineWeb,
     /// Everybody whose word counts, with their accounts.
     #[serde(default)]
     pub people: People,
@@ -44,6 +47,34 @@ pub struct MachineBackup {
 impl Default for MachineBackup {
     fn default() -> Self {
         Self { keep: 7 }
+    }
+}
+
+/// `[web]` of the machine's file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineWeb {
+    /// Where the dashboard and the API are; empty for nowhere.
+    pub listen: String,
+}
+
+impl Default for MachineWeb {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:7180".to_owned() }
+    }
+}
+
+impl MachineWeb {
+    /// The address behind `listen`; none if it is empty. The error says what is wrong.
+    pub fn address(listen: &str) -> Result<Option<SocketAddr>, String> {
+        if listen.is_empty() {
+            return Ok(None);
+        }
+        match listen.parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => Ok(Some(address)),
+            Ok(_) => Err(words::web::beyond_loopback(listen)),
+            Err(_) => Err(words::web::no_address(listen)),
+        }
     }
 }
 
@@ -76,6 +107,7 @@ impl MachineConfig {
         if let Some((key, why)) = config.people.mistake() {
             return Err(wrong(&key, why));
         }
+        MachineWeb::address(&config.web.listen).map_err(|why| wrong("web.listen", why))?;
         match private_hosts.iter().find(|entry| !is_private_entry(entry)) {
             Some(entry) => Err(wrong("sandbox.private_hosts", words::sandbox::not_a_private_host(entry))),
             None => Ok(config),
@@ -85,7 +117,7 @@ impl MachineConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::MachineConfig;
+    use super::{MachineConfig, MachineWeb};
 
     #[test]
     fn the_table_of_the_sandbox_is_read_and_other_tables_are_left_alone() {
@@ -116,6 +148,22 @@ mod tests {
         assert_eq!(parse("[backup]\nkeep = 0").unwrap().backup.keep, 0);
         assert!(parse("[backup]\nkeep = -1").unwrap_err().contains("config.toml"));
         assert!(parse("[backup]\nkept = 3").unwrap_err().contains("config.toml"));
+    }
+
+    #[test]
+    fn the_web_listens_on_loopback_or_nowhere() {
+        let parse = |text: &str| MachineConfig::parse(text, "config.toml");
+        assert_eq!(parse("").unwrap().web.listen, "127.0.0.1:7180");
+        for listen in ["", "127.0.0.1:0", "[::1]:7180"] {
+            let text = format!("[web]\nlisten = {listen:?}\n");
+            assert_eq!(parse(&text).unwrap().web.listen, listen);
+            assert_eq!(MachineWeb::address(listen).unwrap().is_none(), listen.is_empty());
+        }
+        for listen in ["0.0.0.0:7180", "192.168.1.2:7180", "localhost:7180", "7180", "[::]:7180"] {
+            let error = parse(&format!("# pages\n[web]\nlisten = {listen:?}\n")).unwrap_err();
+            assert!(error.starts_with("config.toml:3:"), "{error}");
+        }
+        assert!(parse("[web]\nport = 7180\n").unwrap_err().contains("config.toml"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
-pub use machine::{MachineConfig, MachineDigest, MachineSandbox};
+pub use machine::{MachineConfig, MachineDigest, MachineSandbox, MachineWeb};
 pub use numbers::{Health, Limits, Timing};
 pub use port_range::PortRange;
 pub use sections::{

@@ -78,7 +78,7 @@ impl Position {
 }
 
 /// `-12,3 +14,5 @@`: the first line of a side and the number of lines.
-fn range(header: &str, side: char) -> Option<(u64, u64)> {
+pub(super) fn range(header: &str, side: char) -> Option<(u64, u64)> {
     let part = header.split(' ').find_map(|word| word.strip_prefix(side))?;
     let (start, count) = part.split_once(',').unwrap_or((part, "1"));
     Some((start.parse().ok()?, count.parse().ok()?))

@@ -26,6 +26,7 @@ mod risk;
 mod secrets;
 #[cfg(test)]
 mod tests;
+pub mod unified;
 
 pub use answer::{Answer, Finding, FollowUp, Verdict};
 pub use approval::{Accounts, Required, is_approved};

@@ -54,6 +54,7 @@ pub mod trust;
 pub mod turn;
 pub mod undo;
 pub mod vault;
+pub mod web;
 
 use std::time::Duration;
 

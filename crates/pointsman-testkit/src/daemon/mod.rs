@@ -219,6 +219,10 @@ impl TestDaemon {
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("LANG", "C.UTF-8");
+        // Two daemons cannot have one port, and a person's may run here.
+        if !self.setup.names_the_web() {
+            command.env("POINTSMAN_WEB_LISTEN", "");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -107,6 +108,18 @@ impl Setup {
     pub fn machine(mut self, toml: &str) -> Self {
         self.machine = Some(toml.to_owned());
         self
+    }
+
+    /// The web listens, on a port that is free now: a daemon that is started again has the same.
+    pub fn web(self) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let free = free.expect("this machine has a free port");
+        self.machine(&format!("[web]\nlisten = \"{free}\"\n"))
+    }
+
+    /// Whether the machine's file says where the web listens.
+    pub(super) fn names_the_web(&self) -> bool {
+        self.machine.as_ref().is_some_and(|text| text.contains("[web]"))
     }
 
     /// Leaves it to the first command of the test to register the project.

@@ -679,6 +679,21 @@ fn people(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         told: vec![delivery],
     };
     all.insert("notify list", shown([notice]));
+    let token = web::Token {
+        id: 3,
+        label: text("the wall screen"),
+        by: text("ann"),
+        scopes: vec![text("read")],
+        created_at: at(),
+        token: None,
+    };
+    all.insert(
+        "web open",
+        shown([web::Link { url: text("http://pointsman.localhost:7180/login"), expires_at: at() }]),
+    );
+    all.insert("web token create", shown([web::Token { token: Some(text("secret")), ..token.clone() }]));
+    all.insert("web token list", shown([token.clone()]));
+    all.insert("web token revoke", shown([token]));
     all.insert("vault list", shown([action()]));
     all.insert("inbox", shown([question()]));
     let claim = Claim::new(3, text("3"), text("fix"), text("ann-1"), "In Progress");

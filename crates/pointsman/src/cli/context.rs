@@ -21,7 +21,7 @@ use pointsman_view::project::Named;
 use pointsman_view::status::Daemon;
 use serde::de::DeserializeOwned;
 
-use super::daemon_client::{self, AnsweredBy};
+use super::daemon_client::{self, AnsweredBy, Route};
 use super::failure::{Code, Failure};
 use super::out::Out;
 use crate::control::client;
@@ -67,12 +67,17 @@ pub(crate) struct Context {
     pub(crate) wanted: Option<ProjectName>,
     /// How much more to say.
     pub(crate) verbose: u8,
+    /// How the daemon is asked.
+    pub(crate) route: Route,
 }
 
 impl Context {
     /// Asks the daemon; without one, acts in its place.
     pub(crate) fn ask<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
-        daemon_client::ask(&self.paths, request).map(|(view, _)| view)
+        match self.route.inside(request) {
+            Some(reply) => daemon_client::view(reply),
+            None => daemon_client::ask(&self.paths, request).map(|(view, _)| view),
+        }
     }
 
     /// The same, and says so if what follows must wait for a daemon.
@@ -89,7 +94,10 @@ impl Context {
 
     /// Asks the daemon; without one there is nobody to ask.
     pub(crate) fn ask_daemon<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
-        daemon_client::ask_daemon(&self.paths, request)
+        match self.route.inside(request) {
+            Some(reply) => daemon_client::view(reply),
+            None => daemon_client::ask_daemon(&self.paths, request),
+        }
     }
 
     /// The daemon's database for reading; none if nothing was ever written.
@@ -353,6 +361,10 @@ impl Context {
     pub(crate) fn masked(&self, config: &Config, text: &str) -> String {
         remote::remember_secrets(&self.paths, config, ENVIRONMENT);
         let text = known().mask(text);
+        if self.route.is_inside() {
+            // The daemon itself knows all that can be known.
+            return text.into_owned();
+        }
         let mut masked = String::with_capacity(text.len());
         // A session may not ask, and without a daemon nobody answers: then that is all that can be known.
         let look = |request: &Request| client::look(&self.paths.control_socket(), request);
@@ -389,7 +401,10 @@ impl Context {
 
     /// Looks for the daemon, and does not wait for one that is frozen.
     pub(crate) fn reach_daemon(&self) -> Result<Reached, Failure> {
-        reached(client::look(&self.paths.control_socket(), &Request::Status))
+        match self.route.inside(&Request::Status) {
+            Some(reply) => reached(Ok(reply)),
+            None => reached(client::look(&self.paths.control_socket(), &Request::Status)),
+        }
     }
 
     /// The directory of the person's own Claude Code.

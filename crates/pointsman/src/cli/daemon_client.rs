@@ -1,6 +1,8 @@
 //! To the daemon if one runs, else in its place.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_core::words;
@@ -33,6 +35,40 @@ pub(crate) enum AnsweredBy {
     Daemon,
     /// We ourselves: what follows from it waits for the next daemon.
     Alone,
+}
+
+/// The way from a view to the daemon.
+#[derive(Clone, Default)]
+pub(crate) enum Route {
+    /// Over its socket, as a command; without a daemon in its place.
+    #[default]
+    Socket,
+    /// From within the daemon, for a visitor of the web.
+    Inside(Arc<dyn Fn(&Request) -> Reply + Send + Sync>),
+}
+
+impl Route {
+    /// The reply of the daemon that we are in; none for a command.
+    pub(crate) fn inside(&self, request: &Request) -> Option<Reply> {
+        match self {
+            Self::Socket => None,
+            Self::Inside(ask) => Some(ask(request)),
+        }
+    }
+
+    /// Whether we are in the daemon.
+    pub(crate) fn is_inside(&self) -> bool {
+        match self {
+            Self::Socket => false,
+            Self::Inside(_) => true,
+        }
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_inside() { "Inside" } else { "Socket" })
+    }
 }
 
 /// Asks the daemon; without one, acts in its place.

@@ -193,6 +193,18 @@ fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     context.out.listed(&line)
 }
 
+/// Entries of the log after this one, oldest first.
+pub(super) fn after(store: &Store, seq: i64, limit: u32) -> Result<Vec<Event>, Failure> {
+    let page = store.events(&EventFilter { since: seq, limit, ..EventFilter::default() })?;
+    let Some(first) = page.first() else { return Ok(Vec::new()) };
+    let mut cursor = store.cursor_at(first.seq - 1)?;
+    let entry = |event: &EventRow| {
+        cursor.advance(event.project.as_ref(), event.project_seq);
+        view(event, &cursor)
+    };
+    Ok(page.iter().map(entry).collect())
+}
+
 /// The view of an event, and where the log is read on after it.
 fn view(event: &EventRow, cursor: &Cursor) -> Event {
     Event {

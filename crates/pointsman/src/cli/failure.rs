@@ -82,6 +82,18 @@ impl Failure {
         self.code
     }
 
+    /// The kind of failure that the daemon would have answered with.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self.code {
+            Code::Refused => FailureKind::Refused,
+            Code::NotFound => FailureKind::NotFound,
+            Code::NoDaemon => FailureKind::NoDaemon,
+            Code::Configuration => FailureKind::Configuration,
+            Code::Unavailable => FailureKind::Unavailable,
+            Code::Done | Code::Failed | Code::Usage | Code::Interrupted => FailureKind::Failed,
+        }
+    }
+
     /// The message for people.
     pub(crate) fn message(&self) -> &str {
         self.message.as_deref().unwrap_or("it failed without a message")

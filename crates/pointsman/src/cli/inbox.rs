@@ -156,21 +156,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         questions.retain(|ranked| ranked.asked.source.project == *project);
     }
     if context.out.is_json() {
-        let reviewed = questions.iter().any(|ranked| ranked.asked.kind == Kind::Review);
-        let rows = match context.store()?.filter(|_| reviewed) {
-            Some(store) => store.sessions(None, SessionScope::All)?,
-            None => Vec::new(),
-        };
-        let view = |ranked: &Ranked| view::Question {
-            outside: worked_outside(&rows, &ranked.asked),
-            refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
-            receipt: receipt(context, &ranked.asked).iter().map(Receipt::from).collect(),
-            risk: risk(context, &ranked.asked),
-            artifacts: artifacts(context, &ranked.asked),
-            ..shown(ranked)
-        };
-        let views: Vec<view::Question> = questions.iter().map(view).collect();
-        return context.out.value(&views);
+        return context.out.value(&views(context, &questions)?);
     }
     let mut table = Table::new(["NO", "PROJECT", "KIND", "ABOUT", "SINCE", "QUESTION"]);
     let now = time::now();
@@ -185,6 +171,31 @@ fn list(context: &Context) -> Result<(), Failure> {
         ]);
     }
     context.out.table(&table, "Nothing needs you.")
+}
+
+/// Questions with what is known about each.
+fn views(context: &Context, questions: &[Ranked]) -> Result<Vec<view::Question>, Failure> {
+    let reviewed = questions.iter().any(|ranked| ranked.asked.kind == Kind::Review);
+    let rows = match context.store()?.filter(|_| reviewed) {
+        Some(store) => store.sessions(None, SessionScope::All)?,
+        None => Vec::new(),
+    };
+    let view = |ranked: &Ranked| view::Question {
+        outside: worked_outside(&rows, &ranked.asked),
+        refused: refused_hosts(context, &ranked.asked).unwrap_or_default(),
+        receipt: receipt(context, &ranked.asked).iter().map(Receipt::from).collect(),
+        risk: risk(context, &ranked.asked),
+        artifacts: artifacts(context, &ranked.asked),
+        ..shown(ranked)
+    };
+    Ok(questions.iter().map(view).collect())
+}
+
+/// One question, open or settled, with what is known about it.
+pub(super) fn read_one(context: &Context, id: QuestionId) -> Result<view::Question, Failure> {
+    let (store, asked) = find(context, id)?;
+    let views = views(context, &rank(context, &store, vec![asked])?)?;
+    views.into_iter().next().ok_or_else(|| Failure::not_found(words::question::unknown(id)))
 }
 
 /// The sessions that worked outside the sandbox on what is to be reviewed.

@@ -1,7 +1,7 @@
 //! The inbox on a terminal: reads what a person decides by, and carries decisions out. The screen is in `crate::tui`.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use pointsman_core::ids::{Number, Sha};
@@ -19,7 +19,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{evidence, inbox, rounds, session, session_attach, session_log, task, time};
+use super::{evidence, inbox, pages, rounds, session_attach, task, time};
 use crate::control::protocol::{ForgeCommand, InboxCommand, Request};
 use crate::tui::draw;
 use crate::tui::model::{Entry, Order, Screen, Tab};
@@ -28,8 +28,6 @@ use crate::tui::model::{Entry, Order, Screen, Tab};
 const LOOK: Duration = Duration::from_secs(1);
 /// The most of one view.
 const VIEW_BYTES: usize = 2 << 20;
-/// The end of a terminal's transcript.
-const TRANSCRIPT_BYTES: u64 = 64 << 10;
 /// The longest text from an editor, with the diff that was quoted in it.
 const ANSWER_BYTES: u64 = 4 << 20;
 /// The largest diff that is quoted in an editor.
@@ -185,10 +183,7 @@ fn issue(context: &Context, number: Number) -> Option<(String, String)> {
         let issue = server.issue(number).ok()??;
         return Some((issue.title, issue.body));
     }
-    let request =
-        Request::Forge { project: project.config.name, command: ForgeCommand::ShowIssue { number } };
-    let issue: pointsman_view::forge::Issue = context.ask(&request).ok()?;
-    Some((issue.title, issue.body))
+    pages::issue(context, number).map(|issue| (issue.title, issue.body))
 }
 
 /// The diff of a pull request, or only what is new in it. To show it is a look.
@@ -248,14 +243,7 @@ fn findings(context: &Context, entry: &Entry) -> Result<String, Failure> {
 /// The end of the transcript of the newest session, with what its sandbox refused.
 fn last_words(context: &Context, entry: &Entry) -> Result<String, Failure> {
     let Some(issue) = entry.issue else { return Ok(words::screen::NO_SESSION.to_owned()) };
-    let project = context.project()?;
-    let row = session::newest_of(context, &project.config.name, issue)?;
-    let (_, mut file) = session_log::open(context, &project, &row)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TRANSCRIPT_BYTES)))?;
-    let mut bytes = Vec::new();
-    file.take(TRANSCRIPT_BYTES).read_to_end(&mut bytes)?;
-    let text = context.masked(&project.config, &String::from_utf8_lossy(&bytes));
+    let (row, text) = pages::last_words(context, issue)?;
     let refused = context.paths.project(&row.project).refused(&row.session);
     let refused = std::fs::read_to_string(refused).unwrap_or_default();
     let refused = if refused.trim().is_empty() { String::new() } else { format!("refused:\n{refused}\n") };

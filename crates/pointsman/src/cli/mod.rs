@@ -45,6 +45,7 @@ mod merge_queue;
 mod network;
 mod notify;
 mod out;
+pub(crate) mod pages;
 mod phase;
 mod pipeline;
 mod project;
@@ -74,6 +75,7 @@ mod task;
 mod time;
 mod up;
 mod vault;
+mod web;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,11 +87,12 @@ use clap::{Args, Parser, Subcommand};
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::role::Role;
 
-use context::Context;
+pub(crate) use context::Context;
+pub(crate) use failure::Failure as WebFailure;
 use failure::{Code, Failure};
 use out::Out;
 
-use crate::control::protocol::{Printed, Reading, Request};
+use crate::control::protocol::{Printed, Reading, Reply, Request};
 use crate::paths::Paths;
 
 /// Pointsman keeps AI coding sessions on the rails.
@@ -195,6 +198,8 @@ enum Command {
     #[command(subcommand)]
     Vault(vault::Command),
     #[command(subcommand)]
+    Web(web::Command),
+    #[command(subcommand)]
     Rescue(rescue::Command),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
@@ -296,7 +301,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let verbose = global.verbose;
     let context = || -> Result<Context, Failure> {
         let paths = Paths::from_env(|name| std::env::var_os(name))?;
-        Ok(Context { out, paths, wanted: global.project.clone(), verbose })
+        let route = daemon_client::Route::default();
+        Ok(Context { out, paths, wanted: global.project.clone(), verbose, route })
     };
     // Inside a sandbox there is no database to read: the daemon is asked for what the command would print.
     if let Some(what) = command.reading() {
@@ -340,6 +346,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::MergeQueue(command) => command.run(&context()?)?,
         Command::Notify(command) => command.run(&context()?)?,
         Command::Vault(command) => command.run(&context()?)?,
+        Command::Web(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Backup(arguments) => arguments.run(&context()?)?,
         Command::Restore(arguments) => arguments.run(&context()?)?,
@@ -426,6 +433,12 @@ fn role() -> impl clap::builder::TypedValueParser<Value = Role> {
 
 fn project_name(text: &str) -> Result<ProjectName, String> {
     ProjectName::try_from(text.to_owned())
+}
+
+/// The surroundings of a view that the daemon shows to a visitor of the web. `ask` answers as the control socket would.
+pub(crate) fn inside_daemon(paths: Paths, ask: Arc<dyn Fn(&Request) -> Reply + Send + Sync>) -> Context {
+    let route = daemon_client::Route::Inside(ask);
+    Context { out: Out::new(true), paths, wanted: None, verbose: 0, route }
 }
 
 #[cfg(test)]

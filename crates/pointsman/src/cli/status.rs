@@ -81,34 +81,9 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         // A configuration that is found here registers its project; a wrong one is told.
         let here = context.project_if_any()?;
-        let (daemon, is_daemon_silent) = match context.reach_daemon()? {
-            Reached::Running(daemon) => (Some(daemon), false),
-            Reached::Silent => (None, true),
-            Reached::NotRunning => (None, false),
-        };
-        let mut glance = Glance {
-            is_daemon_silent,
-            daemon,
-            halted: daemon::halt::in_force(&context.paths),
-            projects: Vec::new(),
-            questions: Vec::new(),
-            look: Look::after(last_look(context), time::now()),
-        };
-        if let Some(store) = context.store()? {
-            let meant = |row: &ProjectRow| {
-                context.wanted.is_none()
-                    || here.as_ref().is_some_and(|project| project.config.name == row.name)
-            };
-            let rows: Vec<ProjectRow> = store.projects()?.into_iter().filter(meant).collect();
-            glance.questions = inbox::open(context, &store)?;
-            glance.questions.retain(|ranked| rows.iter().any(|row| row.name == ranked.asked.source.project));
-            for row in rows {
-                let summary = summary(context, &store, row, &glance)?;
-                glance.projects.push(summary);
-            }
-        }
+        let glance = glance(context, here.as_ref())?;
         if context.out.is_json() {
-            return print_json(context, glance);
+            return context.out.value(&view_of(context, glance));
         }
         print(context, &glance)?;
         if std::io::stdout().is_terminal() {
@@ -116,6 +91,41 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// Everything at a glance, as a view.
+pub(super) fn read(context: &Context) -> Result<view::Status, Failure> {
+    Ok(view_of(context, glance(context, None)?))
+}
+
+/// All projects, or the one that is meant.
+fn glance(context: &Context, here: Option<&Project>) -> Result<Glance, Failure> {
+    let (daemon, is_daemon_silent) = match context.reach_daemon()? {
+        Reached::Running(daemon) => (Some(daemon), false),
+        Reached::Silent => (None, true),
+        Reached::NotRunning => (None, false),
+    };
+    let mut glance = Glance {
+        is_daemon_silent,
+        daemon,
+        halted: daemon::halt::in_force(&context.paths),
+        projects: Vec::new(),
+        questions: Vec::new(),
+        look: Look::after(last_look(context), time::now()),
+    };
+    if let Some(store) = context.store()? {
+        let meant = |row: &ProjectRow| {
+            context.wanted.is_none() || here.is_some_and(|project| project.config.name == row.name)
+        };
+        let rows: Vec<ProjectRow> = store.projects()?.into_iter().filter(meant).collect();
+        glance.questions = inbox::open(context, &store)?;
+        glance.questions.retain(|ranked| rows.iter().any(|row| row.name == ranked.asked.source.project));
+        for row in rows {
+            let summary = summary(context, &store, row, &glance)?;
+            glance.projects.push(summary);
+        }
+    }
+    Ok(glance)
 }
 
 /// The last look of a person. A file that cannot be read is no look.
@@ -186,8 +196,10 @@ fn warnings(context: &Context, project: &Project) -> Vec<String> {
     if !project.config.ci.kind.tests_commits() {
         warnings.push(words::ci::off(&project.config));
     }
-    // Without an answer from git there is nothing to say.
-    warnings.extend(checkout::ahead(context, project).ok().flatten());
+    // Without an answer from git there is nothing to say. The daemon runs no git in a person's checkout.
+    if !context.route.is_inside() {
+        warnings.extend(checkout::ahead(context, project).ok().flatten());
+    }
     if !project.config.tells_anybody() {
         warnings.push(words::page::NOBODY_IS_TOLD.to_owned());
     }
@@ -219,7 +231,7 @@ fn counts(tasks: &[Task]) -> BTreeMap<State, usize> {
     counts
 }
 
-fn print_json(context: &Context, glance: Glance) -> Result<(), Failure> {
+fn view_of(context: &Context, glance: Glance) -> view::Status {
     let project = |summary: &ProjectSummary| view::Project {
         name: summary.row.name.clone(),
         config_path: summary.row.config_path.clone(),
@@ -238,7 +250,7 @@ fn print_json(context: &Context, glance: Glance) -> Result<(), Failure> {
         summary.unconfirmed.iter().map(|kept| view::Unconfirmed::new(&summary.row.name, kept))
     });
     let ill = projects.iter().flat_map(|summary| summary.ill.iter().map(|ill| ill.view(&summary.row.name)));
-    context.out.value(&view::Status {
+    view::Status {
         state_dir: context.paths.state().to_owned(),
         projects: projects.iter().map(project).collect(),
         needs_a_person: attention.map(|(task, spent)| TaskView::new(task, *spent)).collect(),
@@ -253,7 +265,7 @@ fn print_json(context: &Context, glance: Glance) -> Result<(), Failure> {
         daemon: glance.daemon,
         daemon_silent: glance.is_daemon_silent,
         halted: glance.halted,
-    })
+    }
 }
 
 fn landed(summary: &ProjectSummary) -> Vec<view::Landed> {

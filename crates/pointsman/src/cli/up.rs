@@ -1,4 +1,5 @@
 use std::fs::{File, OpenOptions};
+use std::io::IsTerminal;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use pointsman_store::ProjectRow;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
-use super::{down, service};
+use super::{down, service, web};
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::daemon;
@@ -154,6 +155,11 @@ fn detach(context: &Context) -> Result<(), Failure> {
         context.paths.daemon_log().display()
     ));
     say_nobody_is_told(context)?;
+    if std::io::stderr().is_terminal()
+        && let Ok(link) = web::link(context)
+    {
+        context.out.say(words::web::link(&link.url));
+    }
     say_unconfirmed(context)
 }
 

@@ -13,7 +13,7 @@ use pointsman_core::words;
 use super::caller::{Caller, Channel, OwnSession, Scopes};
 use super::protocol::{
     ClaimOrder, Fix, ForgeCommand, HandoverCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand,
-    VaultCommand,
+    VaultCommand, WebCommand,
 };
 
 /// The answer to whether a request is allowed.
@@ -59,7 +59,7 @@ pub fn name_of(request: &Request) -> String {
     let name = word(&value, "request").unwrap_or_default();
     let inner =
         ["command", "order", "what"].iter().find_map(|key| value.get(*key)?.as_object()).and_then(|inner| {
-            ["forge", "queue", "run", "vault", "claim", "inbox", "read", "handover"]
+            ["forge", "queue", "run", "vault", "claim", "inbox", "read", "handover", "web"]
                 .iter()
                 .find_map(|tag| inner.get(*tag)?.as_str())
         });
@@ -118,6 +118,7 @@ pub fn is_decision(request: &Request) -> bool {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
         | Request::Handover { .. }
+        | Request::Web { .. }
         | Request::Read { .. } => false,
     }
 }
@@ -186,6 +187,10 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
             | HandoverCommand::Give { by, .. }
             | HandoverCommand::Given { by, .. } => *by = name(),
             HandoverCommand::Fetch { .. } => {}
+        },
+        Request::Web { command } => match command {
+            WebCommand::Link { by } | WebCommand::CreateToken { by, .. } => *by = name(),
+            WebCommand::ListTokens | WebCommand::RevokeToken { .. } => {}
         },
         Request::Claim { order, .. } => match order {
             ClaimOrder::Take { by, .. } => *by = name(),
@@ -305,6 +310,7 @@ fn session(own: &OwnSession, request: &Request) -> Access {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
         | Request::Handover { .. }
+        | Request::Web { .. }
         | Request::Claim { .. } => for_people(),
     }
 }
@@ -401,6 +407,7 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         | Request::Forge { .. }
         | Request::Claim { .. }
         | Request::Handover { .. }
+        | Request::Web { .. }
         | Request::Read { .. } => {
             Access::Refused(words::access::reports_only(who, session, &name_of(request)))
         }
@@ -524,6 +531,8 @@ pub fn needs(request: &Request) -> Needs {
         | Request::Measure { .. }
         // It is about a checkout on the daemon's machine.
         | Request::Handover { .. }
+        // Whoever makes logins must be somebody here.
+        | Request::Web { .. }
         | Request::Hook { .. } => Needs::Presence,
     }
 }

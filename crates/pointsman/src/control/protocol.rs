@@ -169,6 +169,10 @@ pub enum Request {
         project: ProjectName,
         command: HandoverCommand,
     },
+    /// Logins and tokens of the web.
+    Web {
+        command: WebCommand,
+    },
     /// What a reading command prints, for a session whose sandbox hides the database. Answers with [`Printed`].
     Read {
         project: ProjectName,
@@ -201,6 +205,12 @@ impl Request {
                 }
             },
             Self::Forge { command, .. } => command.only_reads(),
+            Self::Web { command } => match command {
+                WebCommand::ListTokens => true,
+                WebCommand::Link { .. } | WebCommand::CreateToken { .. } | WebCommand::RevokeToken { .. } => {
+                    false
+                }
+            },
             Self::Handover { command, .. } => match command {
                 HandoverCommand::Take { .. } | HandoverCommand::Fetch { .. } => true,
                 HandoverCommand::Give { .. } | HandoverCommand::Given { .. } => false,
@@ -224,6 +234,20 @@ impl Request {
             | Self::Claim { .. } => false,
         }
     }
+}
+
+/// Orders about who may use the web.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "web", rename_all = "snake_case")]
+pub enum WebCommand {
+    /// `web open`: a link that logs a browser in.
+    Link { by: String },
+    /// `web token create`
+    CreateToken { label: String, read: bool, order: bool, approve: bool, by: String },
+    /// `web token list`
+    ListTokens,
+    /// `web token revoke`
+    RevokeToken { id: u64 },
 }
 
 /// A reading command that works inside a sandbox as well.

@@ -128,6 +128,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         | Request::ForgeStats { .. }
         | Request::Mask { .. }
         | Request::Forge { .. }
+        | Request::Web { .. }
         | Request::Read { .. }
         | Request::Handover {
             command: HandoverCommand::Fetch { .. } | HandoverCommand::Give { .. }, ..

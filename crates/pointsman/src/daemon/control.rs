@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
@@ -34,6 +34,7 @@ use super::peers::{Peer, Peers};
 use super::queue_orders;
 use super::reading;
 use super::reports::{Reports, ask_loop};
+use super::web;
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
 use crate::control::protocol::{FailureKind, ForgeCommand, InboxCommand, QueueCommand, Reply, Request};
@@ -62,6 +63,8 @@ pub(crate) struct Control {
     pub peers: Peers,
     pub connections: Arc<ConnectionLimits>,
     pub reports: Arc<Reports>,
+    /// The dashboard and the API; none if they are switched off or nobody can listen there.
+    pub web: OnceLock<web::Web>,
     /// Held while a session files an issue, so that two of its processes do not both file the last one.
     pub filing: Mutex<()>,
 }
@@ -135,7 +138,7 @@ impl Control {
     }
 
     /// The one place where it is asked who may ask what.
-    fn answer(&self, caller: &Caller, request: &Request) -> Reply {
+    pub(super) fn answer(&self, caller: &Caller, request: &Request) -> Reply {
         if let Some(why) = self.peers.refuses(caller, request) {
             return failed(FailureKind::Refused, why);
         }
@@ -265,6 +268,7 @@ impl Control {
                 Some(served) => reading::read(&self.world, &served, &what, json),
                 None => not_served(&project),
             },
+            Request::Web { command } => web::answer(self.web.get(), command),
             Request::Hook { report } => self.reports.take(report),
             Request::Inbox { project, question, command } => self.settle(caller, project, question, command),
             Request::Halt { by } => self.halt(&by),

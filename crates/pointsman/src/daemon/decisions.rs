@@ -154,6 +154,7 @@ fn decided(
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
         | Request::Handover { .. }
+        | Request::Web { .. }
         | Request::Read { .. }
         | Request::Claim { .. } => Ok(None),
     }
@@ -188,6 +189,7 @@ pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. }
         | Request::Handover { .. }
+        | Request::Web { .. }
         | Request::Read { .. }
         | Request::Claim { .. } => None,
     }
@@ -289,6 +291,7 @@ impl Made {
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }
             | Request::Handover { .. }
+            | Request::Web { .. }
             | Request::Read { .. }
             | Request::Claim { .. } => return None,
         };

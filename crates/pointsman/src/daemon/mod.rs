@@ -62,6 +62,7 @@ mod undo;
 mod unreadable;
 mod vault;
 mod watch_thread;
+mod web;
 pub(crate) mod webhooks;
 mod workers;
 

@@ -150,6 +150,11 @@ impl Peers {
         }
     }
 
+    /// The person as whom the daemon runs.
+    pub(crate) fn owner(&self) -> String {
+        self.people.recorded(AccountKind::Login, &self.logins.name(self.uid))
+    }
+
     /// With the name of a person, and with what a session owns.
     pub(crate) fn caller(&self, kind: CallerKind) -> Caller {
         match kind {
@@ -168,7 +173,9 @@ impl Peers {
     /// The reason why somebody with a login may not decide this: `[people]` names others.
     pub(crate) fn refuses(&self, caller: &Caller, request: &Request) -> Option<String> {
         match caller {
-            Caller::Person { name } if is_decision(request) && !self.people.knows(name) => {
+            Caller::Person { name } | Caller::Token { name, .. }
+                if is_decision(request) && !self.people.knows(name) =>
+            {
                 Some(words::people::not_listed(name))
             }
             _ => None,

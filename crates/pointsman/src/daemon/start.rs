@@ -1,7 +1,8 @@
 //! Putting the daemon together, and acting in its place when there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -57,6 +58,7 @@ use super::sources::hooks;
 use super::sources::pending_actions::PendingActions;
 use super::sources::phase::Phases;
 use super::watch_thread::WatchThread;
+use super::web;
 use super::workers::Workers;
 use crate::claim;
 use crate::control::access::{Access, may};
@@ -111,6 +113,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     engine.number_questions(clock::now())?;
     projects::accept_earlier(&mut engine)?;
     let board = TaskBoard::new(&engine);
+    let bell = web::Bell::default();
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?, paths.notices());
     if let Some(outcomes) = options.outcomes.clone() {
         jobs.tell_outcomes(outcomes);
@@ -174,6 +177,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         halted_since: None,
         sleep: Some(sleep),
         between_turns: BTreeSet::new(),
+        bell: bell.clone(),
+        rung_at: 0,
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     let mut files = SettingsWatch::new(inbox.clone(), Arc::clone(&world));
@@ -280,14 +285,23 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         connections: Arc::default(),
         reports,
         filing: Mutex::default(),
+        web: OnceLock::new(),
     };
     let control = Arc::new(control);
     let live = world.read(|store| store.sessions(None, SessionScope::Live))?;
     world.sockets.reopen(live.iter().map(|row| row.session.as_str()));
     world.sockets.start(&control)?;
-    control.listen(&paths.control_socket())?;
+    let _web = web::start(paths, &control, bell, ENVIRONMENT);
+    Arc::clone(&control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
+    // Only where a person reads it: a log is read by others, too.
+    if std::io::stderr().is_terminal() {
+        let name = control.peers.owner();
+        if let Some(link) = control.web.get().and_then(|web| web.link(&name)) {
+            eprintln!("{}", words::web::link(&link.url));
+        }
+    }
     dispatcher.run();
     own_identity::ended(paths.state(), &turns);
     poller.stop();

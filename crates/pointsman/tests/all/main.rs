@@ -11,6 +11,7 @@ mod factory;
 mod forge_contract;
 mod package;
 mod pages;
+mod real_browser;
 mod real_claude;
 mod real_claude_headless;
 mod real_claude_person;

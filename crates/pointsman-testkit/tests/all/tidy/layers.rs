@@ -32,12 +32,13 @@ fn core_and_views_touch_nothing() {
 #[test]
 fn dependencies_go_one_way() {
     // The testkit is for the tests of adapters; it knows only the core itself, so that there is no circle.
-    let allowed: [(&str, &[&str]); 5] = [
+    let allowed: [(&str, &[&str]); 6] = [
         ("pointsman-core", &[]),
         ("pointsman-store", &["pointsman-core"]),
         ("pointsman-view", &["pointsman-core"]),
         ("pointsman-adapters", &["pointsman-core", "pointsman-testkit"]),
         ("pointsman-testkit", &["pointsman-core"]),
+        ("pointsman-web", &["pointsman-core", "pointsman-view"]),
     ];
     let ours = pattern(r"(?m)^(pointsman[a-z-]*)\b");
     let mut found = Vec::new();
@@ -53,7 +54,14 @@ fn dependencies_go_one_way() {
 #[test]
 fn nothing_that_ships_knows_the_testkit() {
     let mut found = Vec::new();
-    for name in ["pointsman-core", "pointsman-store", "pointsman-view", "pointsman-adapters", "pointsman"] {
+    for name in [
+        "pointsman-core",
+        "pointsman-store",
+        "pointsman-view",
+        "pointsman-adapters",
+        "pointsman-web",
+        "pointsman",
+    ] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let manifest = std::fs::read_to_string(&path).expect("every crate has a manifest");
         let shipped = manifest.split("[dev-dependencies]").next().unwrap_or_default();
@@ -113,6 +121,18 @@ fn only_three_places_are_asynchronous() {
         .map(|f| f.path.clone())
         .collect();
     nothing_found("the daemon's loop and everything around it is synchronous", &found);
+}
+
+#[test]
+fn only_the_web_knows_the_runtime() {
+    let runtime = pattern(r"(?m)^(tokio|axum|hyper|hyper-util|tower|askama)\b");
+    let found: Vec<String> = files()
+        .iter()
+        .filter(|f| f.path.starts_with("crates/") && f.path.ends_with("/Cargo.toml"))
+        .filter(|f| f.path != "crates/pointsman-web/Cargo.toml" && runtime.is_match(&f.text))
+        .map(|f| f.path.clone())
+        .collect();
+    nothing_found("only pointsman-web depends on the asynchronous runtime", &found);
 }
 
 /// Rooms of the daemon with the names that must not appear there, and the reason.

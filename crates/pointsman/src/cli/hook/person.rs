@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use super::{Call, Event, output};
 use crate::cli::claim_file::ClaimFile;
 use crate::cli::context::Context;
+use crate::cli::daemon_client::Route;
 use crate::cli::failure::Failure;
 use crate::cli::out::Out;
 use crate::cli::time;
@@ -202,7 +203,7 @@ pub(super) fn backoff(call: &Call) -> Duration {
 #[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
 fn here() -> anyhow::Result<Context> {
     let paths = Paths::from_env(|name| std::env::var_os(name))?;
-    Ok(Context { out: Out::new(false), paths, wanted: None, verbose: 0 })
+    Ok(Context { out: Out::new(false), paths, wanted: None, verbose: 0, route: Route::default() })
 }
 
 fn started(call: &Call) {

@@ -18,7 +18,7 @@ use super::{Access, Condition, Needs, may, name_of, needs};
 use crate::control::caller::{Caller, Channel, OwnSession, Scopes, Unknown};
 use crate::control::protocol::{
     ClaimOrder, Fix, ForgeCommand, HandoverCommand, InboxCommand, QueueCommand, Reading, Request, RunCommand,
-    VaultCommand,
+    VaultCommand, WebCommand,
 };
 
 const ME: &str = "dev-shop-3.2";
@@ -81,6 +81,7 @@ fn every_request() -> Vec<Request> {
     let handover = |command| Request::Handover { project: shop(), command };
     let claim = |order| Request::Claim { project: shop(), order };
     let inbox = |command| Request::Inbox { project: shop(), question: QuestionId(7), command };
+    let web = |command| Request::Web { command };
     let agent_id = "ann-1".to_owned();
     vec![
         Request::Status,
@@ -194,7 +195,11 @@ fn every_request() -> Vec<Request> {
         handover(HandoverCommand::Take { issue: 3, by: by.clone() }),
         handover(HandoverCommand::Fetch { issue: 3 }),
         handover(HandoverCommand::Give { issue: 3, checkout: "/tmp".into(), head: sha("a"), by: by.clone() }),
-        handover(HandoverCommand::Given { issue: 3, head: sha("a"), by }),
+        handover(HandoverCommand::Given { issue: 3, head: sha("a"), by: by.clone() }),
+        web(WebCommand::Link { by: by.clone() }),
+        web(WebCommand::CreateToken { label: "l".into(), read: true, order: false, approve: false, by }),
+        web(WebCommand::ListTokens),
+        web(WebCommand::RevokeToken { id: 1 }),
     ]
 }
 
@@ -245,6 +250,7 @@ fn all_are_there() {
         "ForgeCommand",
         "Reading",
         "HandoverCommand",
+        "WebCommand",
     ] {
         let body = source.split(&format!("pub enum {kind} {{\n")).nth(1).unwrap();
         let body = body.split("\n}\n").next().unwrap();
@@ -255,15 +261,15 @@ fn all_are_there() {
         names.extend(variants.map(|name| format!("{kind}::{name}")));
     }
     let requests = every_request();
-    // Eight requests are there by the commands in them.
-    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim", "Read", "Handover"];
+    // Nine requests are there by the commands in them.
+    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim", "Read", "Handover", "Web"];
     let wanted =
         names.iter().filter(|n| !nested.iter().any(|outer| **n == format!("Request::{outer}"))).count();
     let mut known: Vec<String> = requests.iter().map(name_of).collect();
     known.sort();
     known.dedup();
     assert_eq!(known.len(), wanted, "{known:?}\n{names:?}");
-    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 28);
+    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 29);
 }
 
 #[test]

@@ -41,6 +41,7 @@ use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::unreadable;
 use super::watch_thread::WatchThread;
+use super::web::Bell;
 use super::workers::{Work, Workers};
 use crate::control::protocol::{Reply, Request};
 
@@ -83,6 +84,10 @@ pub(crate) struct Dispatcher {
     pub(crate) sleep: Option<SleepWatch>,
     /// Sessions whose turn has just ended: what was held back is for them now.
     pub between_turns: BTreeSet<String>,
+    /// Rings after every turn that wrote something.
+    pub(crate) bell: Bell,
+    /// The newest entry of the log when it rang last.
+    pub(crate) rung_at: i64,
 }
 
 impl Dispatcher {
@@ -110,6 +115,7 @@ impl Dispatcher {
                 }
                 self.hand_out();
                 self.show();
+                self.ring();
             } else {
                 self.until_written("concerns", |d| d.engine.look_at_concerns(now));
                 self.hand_out();
@@ -326,6 +332,16 @@ impl Dispatcher {
                 }
             }
             Err(error) => tracing::error!(%error, "the outbox could not be read"),
+        }
+    }
+
+    /// Tells the web if the log has grown.
+    fn ring(&mut self) {
+        if let Ok(newest) = self.engine.store().last_seq()
+            && newest != self.rung_at
+        {
+            self.rung_at = newest;
+            self.bell.ring();
         }
     }
 

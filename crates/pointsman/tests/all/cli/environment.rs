@@ -90,6 +90,7 @@ impl Environment {
         command.env("PATH", std::env::var_os("PATH").unwrap());
         command.env("HOME", self.path("home")).env("USER", "ann");
         command.env("POINTSMAN_STATE_DIR", self.path("state")).env("POINTSMAN_RUNTIME_DIR", self.path("run"));
+        command.env("POINTSMAN_WEB_LISTEN", "");
         command
     }
 

@@ -85,6 +85,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
     let handover = |command: Value| json!({ "request": "handover", "project": "shop", "command": command });
     let claim = |order: Value| json!({ "request": "claim", "project": "shop", "order": order });
     let read = |what: Value| json!({ "request": "read", "project": "shop", "what": what, "json": true });
+    let web = |command: Value| json!({ "request": "web", "command": command });
     let evil = daemon.path("home/evil/pointsman.toml");
     vec![
         json!({ "request": "status" }),
@@ -185,6 +186,12 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         claim(json!({ "claim": "finish", "issue": 1, "pr": null, "branch": "x", "agent_id": "a" })),
         claim(json!({ "claim": "release", "issue": 1, "agent_id": "a" })),
         claim(json!({ "claim": "board" })),
+        web(json!({ "web": "link", "by": "ann" })),
+        web(
+            json!({ "web": "create_token", "label": "l", "read": true, "order": true, "approve": true, "by": "ann" }),
+        ),
+        web(json!({ "web": "list_tokens" })),
+        web(json!({ "web": "revoke_token", "id": 1 })),
     ]
 }
 

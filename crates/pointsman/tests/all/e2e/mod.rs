@@ -82,6 +82,7 @@ mod vault_call;
 mod vault_look;
 mod walls;
 mod way_in;
+mod web;
 mod webhooks;
 mod week;
 mod worth;
@@ -93,7 +94,7 @@ use pointsman_adapters::sandbox::Bubblewrap;
 use pointsman_testkit::{Setup, not_run};
 
 /// A project with a CI and without reviews, whose agent follows the script in the issue.
-fn shop() -> Setup {
+pub(crate) fn shop() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_pointsman"))
 }
 

@@ -89,6 +89,7 @@ impl NewUser {
         command.args(["-euc", lines]).current_dir(&self.directory).env_clear();
         command.env("PATH", format!("{}:{path}", self.path("bin").display())).env("HOME", self.path("home"));
         command.env("POINTSMAN_RUNTIME_DIR", self.path("run")).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        command.env("POINTSMAN_WEB_LISTEN", "");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let append = || fs::OpenOptions::new().append(true).open(printed.path()).unwrap();
         let mut child = command.stdin(Stdio::piped()).stdout(append()).stderr(append()).spawn().unwrap();
