@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The word that an agent gives as its reason when it hands its plan in.
 const REASON: &str = "plan";
 
-/// How far the plan of a task is.
+/// The stage of the plan of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStage {

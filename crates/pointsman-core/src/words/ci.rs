@@ -30,7 +30,7 @@ pub fn network_timeout(phrase: &str) -> String {
     format!("time-out in the log ({phrase})")
 }
 
-/// What a CI outside says of each check, and the end of the last log that was kept.
+/// The words of a CI outside about each check, and the end of the last log that was kept.
 pub fn outside_log(checks: &[Check], log_end: &str) -> String {
     let line = |check: &Check| {
         let state = match check.state {

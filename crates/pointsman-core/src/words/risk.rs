@@ -1,4 +1,4 @@
-//! Why a change is in its class of risk, and whom the class needs.
+//! The reasons why a change is in its class of risk, and the people whom the class needs.
 
 use crate::config::{RiskClass, RiskReviewer};
 use crate::review::{Record, Risk};

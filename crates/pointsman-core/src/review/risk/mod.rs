@@ -99,7 +99,7 @@ pub struct Risk {
     pub findings: Class,
 }
 
-/// What became of an agent's work in the files of a change.
+/// The fate of an agent's work in the files of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Commits of agents on the main branch.
@@ -133,7 +133,7 @@ impl Record {
     }
 }
 
-/// What is known about a change when its risk is judged.
+/// The facts about a change by which its risk is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct RiskFacts<'a> {
     /// None if git's account of it cannot be read.
