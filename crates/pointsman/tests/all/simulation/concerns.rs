@@ -8,7 +8,7 @@ use pointsman_core::workflow::Workflow;
 use super::daemon::Daemon;
 
 /// Kinds that between them can be settled in every way.
-const KINDS: [Kind; 3] = [Kind::Budget, Kind::MainRed, Kind::Choice];
+const KINDS: [Kind; 3] = [Kind::Budget, Kind::MainRed, Kind::Gate];
 
 impl Daemon {
     /// A condition is noticed, is gone, or is decided about.
