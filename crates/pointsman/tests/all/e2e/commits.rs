@@ -62,6 +62,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         &["event:taken", "event:given"],
     ),
     (
+        "a person's yes or no to a plan: e2e::plan, which has a kill of its own, and the simulation, which kills around every event of a workflow",
+        &["event:plan_decided"],
+    ),
+    (
         "a machine that slept: e2e::sleep, and the simulation, which kills around every event of a workflow",
         &["event:time_skipped"],
     ),
