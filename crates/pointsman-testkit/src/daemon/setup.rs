@@ -190,6 +190,8 @@ impl Setup {
         values.entry("dev.phase_dir".to_owned()).or_insert(phases);
         // The machine that runs the tests may have little room; the rule has tests of its own.
         values.entry("tree.free_disk".to_owned()).or_insert_with(|| "\"100MB\"".to_owned());
+        // An older program does not know every key: an empty value leaves one out.
+        values.retain(|_, value| !value.is_empty());
         let mut text = format!("name = {:?}\nprimary_branch = \"main\"\n", self.name);
         let mut section = "";
         for (key, value) in &values {

@@ -60,6 +60,7 @@ fn upgrade(runtime: &str, end: fn(&TestDaemon)) {
     // Not by the variable: the testkit would switch the sandbox off for it, with a key that 0.1.0 does not know.
     let handler = r#"["/bin/sh", "-c", "echo ran >> ~/fired"]"#;
     let daemon = Setup::new(installation.program())
+        .set("tree.free_disk", "")
         .reviewed()
         .set("agent.runtime", &format!("{runtime:?}"))
         .set("dev.concurrency", "4")
